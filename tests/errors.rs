@@ -549,6 +549,7 @@ fn samples_of_commits() -> Vec<Sample> {
     all.extend(samples_of([
         ("notDurable", DurabilityError::NotDurable),
         ("durabilityTimeout", DurabilityError::Timeout { version: 4, durable_version: 3, timeout: Duration::from_secs(1) }),
+        ("durabilityCancelled", DurabilityError::Cancelled { version: 4, durable_version: 3 }),
         ("storeClosed", DurabilityError::Closed { durable_version: 3 }),
         ("durabilityNoKeeper", DurabilityError::NoKeeper { version: 3, reason: "no memory".to_owned() }),
         ("journalFenced", journal_fenced()),

@@ -8,7 +8,7 @@ use std::time::Duration;
 use doclock::durable::{
     Durability, DurabilityError, DurableOptions, Journal, JournalError, JournalWrite, StoredPart,
 };
-use doclock::lock::AcquireOptions;
+use doclock::lock::{AcquireOptions, CancelToken};
 use doclock::transaction::Hooks;
 use doclock::{DataStore, Editor, TransactionManager, View, codes::CodedError, dsl::*};
 
@@ -225,6 +225,38 @@ fn a_later_commit_returns_before_its_write_and_can_be_waited_for() {
         in_memory.wait_durable(0).wait(),
         Err(DurabilityError::NotDurable)
     );
+}
+
+/// A token ends a wait for the disk as it ends a wait for the lock: of a thread, of a task, and at
+/// once if it is cancelled already.
+#[test]
+fn a_cancelled_token_ends_a_wait_for_the_disk() {
+    let (store, keeper) = gate(later());
+    let version = add(&store, "a");
+    assert_eq!(keeper.begun(), [1]);
+    let cancelled = Err(DurabilityError::Cancelled {
+        version: 1,
+        durable_version: 0,
+    });
+    let token = CancelToken::new();
+    let wait = || store.wait_durable(version).cancel_token(&token);
+    thread::scope(|scope| {
+        let waits = scope.spawn(|| wait().wait());
+        let task = wait().into_future();
+        let task = scope.spawn(|| pollster::block_on(task));
+        while store.diagnostics().durable.unwrap().waiting_calls != 2 {
+            thread::yield_now();
+        }
+        token.cancel();
+        assert_eq!(waits.join().unwrap(), cancelled);
+        assert_eq!(task.join().unwrap(), cancelled);
+    });
+    assert_eq!(wait().wait(), cancelled);
+    keeper.end();
+    assert_eq!(store.wait_durable(version).wait(), Ok(1));
+    assert_eq!(wait().wait(), Ok(1), "it need not wait");
+    drop(keeper);
+    store.close().unwrap();
 }
 
 /// Each call can say that it does not wait, and the snapshot of what is durable stays behind.

@@ -117,7 +117,7 @@ pub mod internal {
     pub use crate::request::{QueuedWork, Requester};
     pub use crate::shared::WeakLock;
     pub use crate::threads::LockName;
-    pub use crate::wait::blocking;
+    pub use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};
     pub use crate::{Grant, sync};
 }

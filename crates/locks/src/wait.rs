@@ -21,7 +21,7 @@ use crate::threads::Waits;
 use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
-pub(super) trait WaitQueue: Send + Sync + 'static {
+pub trait WaitQueue: Send + Sync + 'static {
     /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
     /// wait of the same holder. A token collects its requests before it withdraws them, so a
     /// withdrawal can come after its wait is over.
@@ -67,7 +67,7 @@ impl<Q: WaitQueue> Kept for Q {
 }
 
 /// A look of the keeper at a queue.
-pub(super) struct Look<'a, T> {
+pub struct Look<'a, T> {
     clock: &'a Clock,
     /// The waits whose deadline has passed, each with its timeout.
     overdue: Vec<(T, Duration)>,
@@ -76,7 +76,7 @@ pub(super) struct Look<'a, T> {
 
 impl<T> Look<'_, T> {
     /// Looks at one wait, if it is that of a task.
-    pub(super) fn at(&mut self, ticket: T, task: Option<WaitDeadline>) {
+    pub fn at(&mut self, ticket: T, task: Option<WaitDeadline>) {
         match task.flatten() {
             None => {}
             Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
@@ -97,23 +97,23 @@ impl<T> Look<'_, T> {
 
 /// Why a waiter leaves the queue without a grant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
+pub enum Reason {
     Expired(Duration),
     Cancelled,
 }
 
 /// The timeout of a wait, with its deadline. `None` for a wait without a limit.
-pub(super) type WaitDeadline = Option<(Duration, Deadline)>;
+pub type WaitDeadline = Option<(Duration, Deadline)>;
 
 /// The events that end a wait besides its outcome.
-pub(super) struct Wait<T> {
-    pub(super) ticket: T,
-    pub(super) deadline: WaitDeadline,
+pub struct Wait<T> {
+    pub ticket: T,
+    pub deadline: WaitDeadline,
     /// How often it spins before it sleeps.
-    pub(super) spins: u32,
+    pub spins: u32,
     /// When the keeper must look for overdue holders, long waits, and the end of this wait, if it
     /// does not do so before that anyway.
-    pub(super) keeper_looks: Option<Deadline>,
+    pub keeper_looks: Option<Deadline>,
 }
 
 impl WaiterKind {
@@ -126,7 +126,8 @@ impl WaiterKind {
     }
 
     /// Returns the deadline of a wait that the keeper ends: that of a task.
-    pub(super) fn ended_by_keeper(self, deadline: WaitDeadline) -> Option<Deadline> {
+    #[doc(hidden)]
+    pub fn ended_by_keeper(self, deadline: WaitDeadline) -> Option<Deadline> {
         match self {
             Self::Thread => None,
             Self::Task => deadline.map(|(_, deadline)| deadline),
@@ -134,14 +135,16 @@ impl WaiterKind {
     }
 
     /// Begins the wait of a task: the keeper serves the queue from now on.
-    pub(super) fn attend<Q: WaitQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
+    #[doc(hidden)]
+    pub fn attend<Q: WaitQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
         match self {
             Self::Thread => Ok(()),
             Self::Task => queue.keeper().attend(queue, queue.clock()),
         }
     }
 
-    pub(super) async fn wait<Q: WaitQueue, W: Waiter>(
+    #[doc(hidden)]
+    pub async fn wait<Q: WaitQueue, W: Waiter>(
         self,
         queue: &Arc<Q>,
         waiter: &Arc<W>,

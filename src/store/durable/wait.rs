@@ -4,10 +4,11 @@ use std::pin::Pin;
 use std::time::Duration;
 
 use super::DurabilityError;
-use crate::lock::{WaiterKind, blocking};
+use crate::lock::{CancelToken, WaiterKind, blocking};
 use crate::store::DataStore;
 
-/// A wait until a version is durable, with its timeout. [`DataStore::wait_durable`] creates it.
+/// A wait until a version is durable, with its timeout and its cancel token.
+/// [`DataStore::wait_durable`] creates it.
 ///
 /// Both endings return the durable version, which may be a later one:
 ///
@@ -37,6 +38,7 @@ pub struct DurableWait {
     store: DataStore,
     version: u64,
     timeout: Option<Duration>,
+    cancel: Option<CancelToken>,
 }
 
 impl DurableWait {
@@ -45,6 +47,7 @@ impl DurableWait {
             store,
             version,
             timeout: None,
+            cancel: None,
         }
     }
 
@@ -55,19 +58,30 @@ impl DurableWait {
         self
     }
 
+    /// Lets `token` end the wait.
+    pub fn cancel_token(mut self, token: &CancelToken) -> Self {
+        self.cancel = Some(token.clone());
+        self
+    }
+
     /// Blocks the calling thread until the version is durable.
     ///
     /// # Errors
     ///
-    /// [`DurabilityError`]: the timeout has passed, the store is not durable, was closed, or its
-    /// journal failed. In a task it can also be [`DurabilityError::NoKeeper`].
+    /// [`DurabilityError`]: the timeout has passed, the token was cancelled, the store is not
+    /// durable, was closed, or its journal failed. In a task it can also be
+    /// [`DurabilityError::NoKeeper`].
     pub fn wait(self) -> Result<u64, DurabilityError> {
         blocking(self.wait_as(WaiterKind::Thread))
     }
 
     async fn wait_as(self, waits_as: WaiterKind) -> Result<u64, DurabilityError> {
         match &self.store.0.writer {
-            Some(writer) => writer.wait_as(waits_as, self.version, self.timeout).await,
+            Some(writer) => {
+                let cancel = self.cancel.as_ref();
+                let wait = writer.wait_as(waits_as, self.version, self.timeout, cancel);
+                wait.await
+            }
             None => Err(DurabilityError::NotDurable),
         }
     }

@@ -21,7 +21,7 @@ use serde::Serialize;
 use super::format::{Checksum, StoredHead};
 use super::{Durability, Journal, JournalError};
 use crate::document::Snapshot;
-use crate::lock::{KeeperSlot, Mailbox, Rest, WaiterKind, WakeChain};
+use crate::lock::{CancelToken, KeeperSlot, Mailbox, Rest, WaiterKind, WakeChain};
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
@@ -91,6 +91,8 @@ struct WriterState {
     /// The document of the last durable version.
     durable: Snapshot,
     waiting: Vec<JournalWait>,
+    /// How many calls have waited.
+    waits: u64,
     end: Option<WriterEnd>,
     report: CloseReport,
 }
@@ -142,6 +144,7 @@ impl Writer {
                 durable_notes: 0,
                 durable: document,
                 waiting: Vec::new(),
+                waits: 0,
                 end: None,
                 report: CloseReport::default(),
             }),
@@ -184,12 +187,10 @@ impl Writer {
         waits_as: WaiterKind,
         version: u64,
         timeout: Option<Duration>,
+        cancel: Option<&CancelToken>,
     ) -> DurabilityResult {
-        let goal = Goal { version, notes: 0 };
-        match waits_as {
-            WaiterKind::Thread => self.shared.wait(goal, WaitMode::Until(timeout)),
-            WaiterKind::Task => self.shared.wait_in_task(goal, timeout).await,
-        }
+        let (goal, mode) = (Goal { version, notes: 0 }, WaitMode::Until(timeout, cancel));
+        self.shared.wait_as(waits_as, goal, mode).await
     }
 
     /// Waits until a transaction may be acknowledged.
@@ -213,7 +214,7 @@ impl Writer {
     ) -> Result<(), DurabilityError> {
         let mode = match timeout {
             None => WaitMode::Writes,
-            timeout => WaitMode::Until(timeout),
+            timeout => WaitMode::Until(timeout, None),
         };
         let goal = self.goal(result.version, !result.changed, Some(Durability::Durable));
         goal.map_or(Ok(()), |goal| self.shared.wait(goal, mode).map(drop))
@@ -226,7 +227,12 @@ impl Writer {
         durability: Option<Durability>,
     ) -> Result<(), CommitError> {
         match self.goal(result.version, !result.changed, durability) {
-            Some(goal) => acknowledged(goal, self.shared.wait_in_task(goal, None).await),
+            Some(goal) => {
+                let wait = self
+                    .shared
+                    .wait_as(WaiterKind::Task, goal, WaitMode::Writes);
+                acknowledged(goal, wait.await)
+            }
             None => Ok(()),
         }
     }
@@ -287,7 +293,7 @@ impl Writer {
                 let notes = self.shared.state.lock().noted;
                 let goal = Goal { version: 0, notes };
                 // A journal that has failed takes no more notes, and refuses the next commit.
-                let _ = self.shared.wait(goal, WaitMode::Until(None));
+                let _ = self.shared.wait(goal, WaitMode::Until(None, None));
             }
         }
     }
@@ -319,7 +325,7 @@ impl Writer {
             version: u64::MAX,
             notes: 0,
         };
-        let ended = self.shared.wait(goal, WaitMode::Until(None));
+        let ended = self.shared.wait(goal, WaitMode::Until(None, None));
         self.join();
         match ended {
             Err(DurabilityError::Closed { .. }) | Ok(_) => Ok(self.shared.state.lock().report),

@@ -23,6 +23,14 @@ pub enum DurabilityError {
         /// The timeout.
         timeout: Duration,
     },
+    /// The cancel token of the wait was cancelled.
+    #[error("the wait for version {version} was cancelled: version {durable_version} is durable")]
+    Cancelled {
+        /// The version that was waited for.
+        version: u64,
+        /// The last version that is durable.
+        durable_version: u64,
+    },
     /// The store was closed before it had the version.
     #[error("the store was closed with version {durable_version}")]
     Closed {
@@ -65,6 +73,7 @@ codes! { DurabilityError {
     Self::Timeout { version, durable_version, timeout } => "durabilityTimeout" {
         version: version, durable_version: durable_version, timeout_ms: millis::number(*timeout)
     } if Retry::Later;
+    Self::Cancelled { version, durable_version } => "durabilityCancelled", 503;
     Self::Closed { durable_version } => "storeClosed", 503;
     Self::NoKeeper { version, reason } => "durabilityNoKeeper" if Retry::Later;
     Self::Fenced { durable_version, cause } => "journalFenced", 421;

@@ -1,26 +1,31 @@
-//! The calls that wait for the journal, in threads and in tasks.
+//! The calls that wait for the journal, in threads and in tasks: as requests wait for a lock.
 
-use std::pin::Pin;
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use std::time::Duration;
 
 use super::error::DurabilityError;
 use super::thread::flatten;
 use super::{SharedWriter, WriterEnd, WriterState};
 use crate::caught::catch;
-use crate::lock::{Kept, Mailbox};
+use crate::lock::{
+    CancelToken, KeeperSlot, Look, Mailbox, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind,
+    blocking,
+};
 use crate::store::CommitError;
 use crate::store::durable::JournalErrorKind;
-use crate::time::Deadline;
+use crate::time::Clock;
 
 /// A call that waits for the journal.
 pub(super) struct JournalWait {
+    ticket: u64,
     pub(super) goal: Goal,
-    /// The timeout of a task, which the keeper ends.
-    limit: Option<(Duration, Deadline)>,
-    pub(super) answer: Arc<Mailbox<DurabilityResult>>,
+    /// The timeout of a task, or that it has none. `None` for a thread.
+    task: Option<WaitDeadline>,
+    pub(super) answer: Answer,
 }
+
+type Answer = Arc<Mailbox<DurabilityResult>>;
 
 pub(super) type DurabilityResult = Result<u64, DurabilityError>;
 
@@ -32,27 +37,81 @@ pub(super) struct Goal {
 }
 
 /// How a call waits.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum WaitMode {
-    /// For at most so long.
-    Until(Option<Duration>),
-    /// As long as it takes. It may write itself.
+#[derive(Clone, Copy)]
+pub(super) enum WaitMode<'a> {
+    /// At most for so long, and until the token is cancelled.
+    Until(Option<Duration>, Option<&'a CancelToken>),
+    /// As long as it takes. A thread may write itself.
     Writes,
 }
 
 impl SharedWriter {
+    /// Waits in a thread as [`wait_as`](Self::wait_as) does.
+    pub(super) fn wait(self: &Arc<Self>, goal: Goal, mode: WaitMode<'_>) -> DurabilityResult {
+        blocking(self.wait_as(WaiterKind::Thread, goal, mode))
+    }
+
     /// Waits until a goal is reached, or never will be. Returns the durable version.
-    pub(super) fn wait(&self, goal: Goal, mode: WaitMode) -> DurabilityResult {
+    pub(super) async fn wait_as(
+        self: &Arc<Self>,
+        waits_as: WaiterKind,
+        goal: Goal,
+        mode: WaitMode<'_>,
+    ) -> DurabilityResult {
         if goal.is_reached(self.durable_version(), 0) {
             return Ok(self.durable_version());
         }
+        let (timeout, cancel) = match mode {
+            WaitMode::Until(timeout, cancel) => (timeout, cancel),
+            WaitMode::Writes => (None, None),
+        };
+        let deadline = timeout.and_then(|limit| Some((limit, self.clock.deadline(limit)?)));
+        let looks = waits_as.ended_by_keeper(deadline);
+        if looks.is_some() {
+            let attended = waits_as.attend(self);
+            attended.map_err(|error| DurabilityError::NoKeeper {
+                version: goal.version,
+                reason: error.to_string(),
+            })?;
+        }
+        let writes = matches!((mode, waits_as), (WaitMode::Writes, WaiterKind::Thread));
+        let (ticket, answer) = match self.join(goal, waits_as, deadline, writes) {
+            ControlFlow::Break(answer) => return answer,
+            ControlFlow::Continue(joined) => joined,
+        };
+        let wait = Wait {
+            ticket,
+            deadline,
+            spins: 0,
+            keeper_looks: looks,
+        };
+        let answered = waits_as.wait(self, &answer, cancel, wait).await;
+        if waits_as == WaiterKind::Thread {
+            self.answered.go_on();
+        }
+        answered
+    }
+
+    /// Adds a call to those that wait, and calls the thread. Returns the answer to a call that need
+    /// not wait, perhaps because it has written itself.
+    fn join(
+        &self,
+        goal: Goal,
+        waits_as: WaiterKind,
+        deadline: WaitDeadline,
+        writes: bool,
+    ) -> ControlFlow<DurabilityResult, (u64, Answer)> {
         loop {
             let mut state = self.state.lock();
-            if let Some(answer) = self.answer_now(goal, &state) {
-                return answer;
+            let version = self.durable_version();
+            if goal.is_reached(version, state.durable_notes) {
+                return ControlFlow::Break(Ok(version));
+            }
+            if let Some(end) = &state.end {
+                return ControlFlow::Break(Err(self.ended(end)));
             }
             let is_alone = state.waiting.is_empty() && !state.is_called;
-            if mode == WaitMode::Writes
+            if writes
                 && is_alone
                 && let Some(mut journal) = state.journal.take()
             {
@@ -61,97 +120,17 @@ impl SharedWriter {
                 self.give_back(journal, flatten(written));
                 continue;
             }
-            let timeout = match mode {
-                WaitMode::Until(timeout) => timeout,
-                WaitMode::Writes => None,
-            };
-            let answer = Arc::new(Mailbox::new());
-            self.join(&mut state, goal, None, &answer);
-            drop(state);
-            let deadline = timeout.and_then(|timeout| self.clock.deadline(timeout));
-            if deadline.is_some() {
-                self.clock.listen(&answer);
-            }
-            let answered = answer.wait_until(0, &self.clock, deadline);
-            self.answered.go_on();
-            if let Some(answer) = answered {
-                return answer;
-            }
-            let mut state = self.state.lock();
-            state.leave(&answer);
-            // The answer may have come with the timeout.
-            if goal.is_reached(self.durable_version(), state.durable_notes) {
-                return Ok(self.durable_version());
-            }
-            return Err(self.timed_out(goal, timeout.unwrap_or_default()));
-        }
-    }
-
-    /// Waits as [`wait`](Self::wait) does, in a task, which never writes itself.
-    pub(super) async fn wait_in_task(
-        self: &Arc<Self>,
-        goal: Goal,
-        timeout: Option<Duration>,
-    ) -> DurabilityResult {
-        if goal.is_reached(self.durable_version(), 0) {
-            return Ok(self.durable_version());
-        }
-        let limit = timeout.and_then(|limit| Some((limit, self.clock.deadline(limit)?)));
-        if limit.is_some() {
-            let attended = self.keeper.attend(self, &self.clock);
-            attended.map_err(|error| DurabilityError::NoKeeper {
-                version: goal.version,
-                reason: error.to_string(),
-            })?;
-        }
-        let wait = {
-            let mut state = self.state.lock();
-            if let Some(answer) = self.answer_now(goal, &state) {
-                return answer;
-            }
-            let answer = Arc::new(Mailbox::new());
-            self.join(&mut state, goal, limit, &answer);
-            TaskAnswer {
-                shared: Arc::clone(self),
-                answer,
-            }
-        };
-        if let Some((_, deadline)) = limit {
-            self.keeper.expect(deadline);
-        }
-        wait.await
-    }
-
-    /// Returns the answer to a call that need not wait.
-    fn answer_now(&self, goal: Goal, state: &WriterState) -> Option<DurabilityResult> {
-        let version = self.durable_version();
-        if goal.is_reached(version, state.durable_notes) {
-            return Some(Ok(version));
-        }
-        state.end.as_ref().map(|end| Err(self.ended(end)))
-    }
-
-    /// Adds a call to those that wait, and calls the thread.
-    fn join(
-        &self,
-        state: &mut WriterState,
-        goal: Goal,
-        limit: Option<(Duration, Deadline)>,
-        answer: &Arc<Mailbox<DurabilityResult>>,
-    ) {
-        state.waiting.push(JournalWait {
-            goal,
-            limit,
-            answer: Arc::clone(answer),
-        });
-        self.call(state);
-    }
-
-    fn timed_out(&self, goal: Goal, timeout: Duration) -> DurabilityError {
-        DurabilityError::Timeout {
-            version: goal.version,
-            durable_version: self.durable_version(),
-            timeout,
+            let answer = Answer::new(Mailbox::new());
+            state.waits += 1;
+            let ticket = state.waits;
+            state.waiting.push(JournalWait {
+                ticket,
+                goal,
+                task: (waits_as == WaiterKind::Task).then_some(deadline),
+                answer: Arc::clone(&answer),
+            });
+            self.call(&mut state);
+            return ControlFlow::Continue((ticket, answer));
         }
     }
 
@@ -198,53 +177,51 @@ impl Goal {
 
 impl WriterState {
     /// Removes a call that no longer waits.
-    fn leave(&mut self, answer: &Arc<Mailbox<DurabilityResult>>) {
-        let is_it = |waiting: &JournalWait| Arc::ptr_eq(&waiting.answer, answer);
-        if let Some(at) = self.waiting.iter().position(is_it) {
-            self.waiting.swap_remove(at);
-        }
+    fn leave(&mut self, ticket: u64) -> Option<JournalWait> {
+        let mut waiting = self.waiting.iter();
+        let at = waiting.position(|waiting| waiting.ticket == ticket)?;
+        Some(self.waiting.swap_remove(at))
     }
 }
 
-/// The answer to a task, which no longer waits when this is dropped.
-struct TaskAnswer {
-    shared: Arc<SharedWriter>,
-    answer: Arc<Mailbox<DurabilityResult>>,
-}
+impl WaitQueue for SharedWriter {
+    type Ticket = u64;
 
-impl Future for TaskAnswer {
-    type Output = DurabilityResult;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<DurabilityResult> {
-        self.answer.poll(0, context)
+    fn clock(&self) -> &Clock {
+        &self.clock
     }
-}
 
-impl Drop for TaskAnswer {
-    fn drop(&mut self) {
-        self.shared.state.lock().leave(&self.answer);
-        self.answer.forget_task();
-    }
-}
-
-impl Kept for SharedWriter {
-    fn check_deadlines(&self) {
-        let mut state = self.state.lock();
-        let is_due = |waiting: &mut JournalWait| {
-            let limit = waiting.limit;
-            limit.is_some_and(|(_, deadline)| self.clock.until(deadline).is_none())
+    fn withdraw(&self, ticket: u64, reason: Reason) {
+        // The answer may have come with the timeout.
+        let left = self.state.lock().leave(ticket);
+        let Some(JournalWait { goal, answer, .. }) = left else {
+            return;
         };
-        let due: Vec<JournalWait> = state.waiting.extract_if(.., is_due).collect();
-        let deadlines = state.waiting.iter().filter_map(|waiting| waiting.limit);
-        let next = deadlines.map(|(_, deadline)| deadline).min();
-        drop(state);
-        if let Some(next) = next {
-            self.keeper.expect(next);
-        }
-        for waiting in due {
-            let timeout = waiting.limit.map(|(timeout, _)| timeout);
-            let timed_out = self.timed_out(waiting.goal, timeout.unwrap_or_default());
-            waiting.answer.answer(Err(timed_out));
-        }
+        answer.answer(Err(match reason {
+            Reason::Expired(timeout) => DurabilityError::Timeout {
+                version: goal.version,
+                durable_version: self.durable_version(),
+                timeout,
+            },
+            Reason::Cancelled => DurabilityError::Cancelled {
+                version: goal.version,
+                durable_version: self.durable_version(),
+            },
+        }));
+    }
+
+    fn keeper(&self) -> &KeeperSlot {
+        &self.keeper
+    }
+
+    fn abandon(&self, ticket: u64) {
+        // Dropped when the mutex is free.
+        let _left = self.state.lock().leave(ticket);
+    }
+
+    fn check_waits_and_holds(&self, look: &mut Look<'_, u64>) {
+        let state = self.state.lock();
+        let waiting = state.waiting.iter();
+        waiting.for_each(|waiting| look.at(waiting.ticket, waiting.task));
     }
 }
