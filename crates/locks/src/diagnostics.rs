@@ -90,8 +90,8 @@ pub struct HeldLock {
     #[serde(skip_serializing_if = "Not::not")]
     pub in_transaction: bool,
     /// The thread that began the transaction under it, or else that requested it, wherever its
-    /// guard is now. `None` for the request of a task, for a grant that is held by its id, and for a
-    /// thread that has ended.
+    /// guard is now. `None` for the request of a task, for a grant that is held by its id, and for
+    /// a thread that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadInfo>,
     /// The hold limit of the grant.
