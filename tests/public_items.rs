@@ -169,6 +169,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::keyed::Execution<&'static str, ()>>();
     shared::<doclock::lock::keyed::ExecutionError>();
     shared::<doclock::lock::keyed::KeyedLock<&'static str, ()>>();
+    shared::<doclock::lock::keyed::HeldKey>();
     shared::<doclock::lock::keyed::DrainRequest<'static, &'static str, ()>>();
     shared::<doclock::lock::keyed::KeyRequest<'static, &'static str, (), &'static str>>();
     shared::<doclock::lock::keyed::KeyedOptions>();
@@ -186,8 +187,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::limiter::LimiterOptions<&'static str>>();
     shared::<doclock::lock::limiter::LimiterSnapshot<&'static str>>();
     shared::<doclock::lock::limiter::LimiterLoad>();
-    shared::<doclock::lock::limiter::LimiterTotals>();
     shared::<doclock::lock::limiter::Permit<&'static str>>();
+    shared::<doclock::lock::limiter::PermitSnapshot>();
     shared::<doclock::lock::limiter::CallCancellation>();
     shared::<doclock::lock::node::Deadlock>();
     shared::<doclock::lock::node::DeadlockLink>();

@@ -44,9 +44,14 @@ fn the_diagnostics_of_each_staged_hang_name_the_line_of_its_cause() {
     }
 }
 
+/// Their causes are in a lock type beside the store. Its table shows them; its reports are of its
+/// own lock.
+const BESIDE_THE_STORE: [&str; 2] = ["keyed-lock", "leaked-permit"];
+
 #[test]
 fn a_report_of_each_staged_hang_names_the_line_of_its_cause() {
-    for hang in &HANGS {
+    let reported = |hang: &&Hang| !BESIDE_THE_STORE.contains(&hang.name);
+    for hang in HANGS.iter().filter(reported) {
         hang.stage(&mut |store, culprits| {
             let reports = store.lock_reports().unwrap();
             let mut missing = culprits.to_vec();

@@ -7,8 +7,10 @@ use std::task::{Context, Waker};
 use std::thread;
 use std::time::Duration;
 
+use doclock::lock::keyed::KeyedLock;
+use doclock::lock::limiter::{InFlightLimiter, LimiterOptions};
 use doclock::lock::node::Scope;
-use doclock::lock::{AcquireOptions, LockError, LockGuard, Priority};
+use doclock::lock::{AcquireOptions, CancelToken, LockError, LockGuard, Priority};
 use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
 
 /// A program that hangs.
@@ -38,7 +40,7 @@ macro_rules! culprit {
 #[path = "threads.rs"]
 mod threads;
 
-pub(crate) const HANGS: [Hang; 13] = [
+pub(crate) const HANGS: [Hang; 15] = [
     Hang {
         name: "slow-io",
         symptom: "edits wait while another window saves to a network drive",
@@ -103,6 +105,16 @@ pub(crate) const HANGS: [Hang; 13] = [
         name: "slow-disk",
         symptom: "edits wait although nothing is locked and no subscriber is there",
         stage: threads::slow_disk,
+    },
+    Hang {
+        name: "keyed-lock",
+        symptom: "edits wait for a transfer that waits for a thread of its own",
+        stage: keyed_lock,
+    },
+    Hang {
+        name: "leaked-permit",
+        symptom: "edits wait for an upload, and no upload runs",
+        stage: leaked_permit,
     },
 ];
 
@@ -308,5 +320,58 @@ fn unpolled_task(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
         look(&store, &[culprit]);
         drop(request);
     })?;
+    Ok(())
+}
+
+/// A task for a key holds the lock, and waits for a thread that wants the same key.
+fn keyed_lock(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let (store, stop) = (store(), CancelToken::new());
+    let accounts = KeyedLock::<String>::new();
+    store.register("accounts", &accounts);
+    let culprit = culprit!(line!() + 1);
+    let begin = |accounts: &KeyedLock<String>| accounts.request("ann", "transfer").wait();
+    let (edits, keys, stopped) = (store.clone(), accounts.clone(), stop.clone());
+    let transfer = thread::spawn(move || {
+        begin(&keys)?.execute(|| {
+            let _guard = edits.lock("transfer").expect("it has no timeout");
+            // A part of the work, in a thread of its own, for the same account.
+            let part = thread::spawn(move || {
+                let part = keys.request("ann", "part").cancel_token(&stopped);
+                part.wait().map(drop)
+            });
+            let _ = part.join();
+        })
+    });
+    until(|| accounts.queue_length("ann") == 1);
+    look_beside_a_window(&store, || {
+        look(&store, &[culprit]);
+        stop.cancel();
+    })?;
+    transfer.join().expect("the transfer does not panic")?;
+    Ok(())
+}
+
+/// Uploads that have failed keep their permits, and the holder of the lock waits for a slot.
+fn leaked_permit(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
+    let store = store();
+    let uploads = InFlightLimiter::with_options(LimiterOptions::new(2).timeout(None));
+    store.register("uploads", &uploads);
+    let culprit = culprit!(line!() + 1);
+    let start = || uploads.acquire("pictures");
+    // They are kept to be tried again.
+    let failed = [start()?, start()?];
+    let (edits, slots) = (store.clone(), uploads.clone());
+    let insert = thread::spawn(move || {
+        let _guard = edits.request("window-2").label("insert picture").wait()?;
+        let upload = slots.run("pictures", |_| ());
+        upload.expect("it has no timeout");
+        Ok::<(), LockError>(())
+    });
+    until(|| uploads.load(&"pictures").queued == 1);
+    look_beside_a_window(&store, || {
+        look(&store, &[culprit]);
+        drop(failed);
+    })?;
+    insert.join().expect("the upload does not panic")?;
     Ok(())
 }

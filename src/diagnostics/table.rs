@@ -11,8 +11,11 @@ use super::{
 };
 use crate::events::Filter;
 use crate::id::{FencingToken, LockId, OwnerId};
+use crate::lock::keyed::HeldKey;
+use crate::lock::limiter::LimiterSnapshot;
 use crate::lock::{
-    CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, WaiterKind, WaitingRequest,
+    CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, QueueEntry, WaiterKind,
+    WaitingRequest,
 };
 
 /// How many rows of one kind are printed. The data has more of them.
@@ -219,10 +222,7 @@ impl Table {
 
     fn row(&mut self, row: &Row<'_>) {
         let id = row.id.map(short);
-        let owner = match row.label {
-            Some(label) => format!("{} ({label})", row.owner),
-            None => row.owner.to_string(),
-        };
+        let owner = owner_cell(row.owner, row.label);
         let left = row
             .left
             .map_or("-".to_owned(), |left| ShortDuration(left).to_string());
@@ -398,10 +398,77 @@ impl Table {
         }
         self.title("REGISTERED", registered.len());
         for RegisteredPrimitive { name, state } in registered.iter().take(ROWS) {
-            let line = Line::default().gap(16).cell(name, 24).gap(2);
+            let line = Line::default().gap(16).cell(name, 20).gap(2);
             self.0.push(line.rest(StateLine(state)));
+            match state {
+                PrimitiveState::Keyed { held, .. } => self.held_keys(held),
+                PrimitiveState::Limiter(limiter) => self.full_keys(limiter),
+                _ => {}
+            }
         }
         self.more(registered.len(), ROWS);
+    }
+
+    fn held_keys(&mut self, held: &[HeldKey]) {
+        let rows = held.iter().map(|held| {
+            let holder = &held.holder;
+            KeyRow {
+                key: &held.key,
+                text: owner_cell(&holder.owner_id, holder.label.as_deref()),
+                since: at_least(holder.held_for, holder.at_least),
+                call_site: Some(&holder.call_site),
+                waiting: held.waiting,
+                first_waiter: held.first_waiter.as_ref(),
+                note: holder.untaken.then_some("task not polled"),
+            }
+        });
+        self.keys(["key", "owner (label)", "for", "from"], rows);
+    }
+
+    /// Lists the keys that have calls.
+    fn full_keys(&mut self, limiter: &LimiterSnapshot<String>) {
+        let used = limiter.keys.iter();
+        let used = used.filter(|key| key.in_flight + key.queued > 0);
+        let rows = used.map(|key| {
+            let permit = key.permit.as_ref();
+            KeyRow {
+                key: &key.key,
+                text: format!("{} of {} in flight", key.in_flight, key.limit),
+                since: permit.map_or(String::new(), |permit| {
+                    at_least(permit.held_for, permit.at_least)
+                }),
+                call_site: permit.map(|permit| &permit.call_site),
+                waiting: key.queued,
+                first_waiter: None,
+                note: None,
+            }
+        });
+        self.keys(["key", "slots", "held for", "from"], rows);
+    }
+
+    /// Lists keys of a lock type under its line.
+    fn keys<'a>(&mut self, names: [&str; 4], rows: impl Iterator<Item = KeyRow<'a>>) {
+        let rows: Vec<_> = rows.collect();
+        let [key, text, since, from] = names;
+        if !rows.is_empty() {
+            self.0.push(key_cells(key, text, since, from).rest(""));
+        }
+        let count = rows.len();
+        for row in rows.into_iter().take(ROWS) {
+            let site = row.call_site.map_or(String::new(), CallSite::to_string);
+            let verb = if row.waiting == 1 { "waits" } else { "wait" };
+            let waiting = (row.waiting > 0).then(|| format!("{} {verb}", row.waiting));
+            let notes = waiting.into_iter().chain(row.note.map(str::to_owned));
+            let line = key_cells(row.key, &row.text, &row.since, &site);
+            self.0.push(line.rest(notes.collect::<Vec<_>>().join(", ")));
+            if let Some(first) = row.first_waiter {
+                let owner = owner_cell(&first.owner_id, first.label.as_deref());
+                let waited = ShortDuration(first.wait_time).to_string();
+                let line = key_cells("  1.", &owner, &waited, &first.call_site.to_string());
+                self.0.push(line.rest(""));
+            }
+        }
+        self.more(count, ROWS);
     }
 
     fn counters(&mut self, lock: &LockReport) {
@@ -426,15 +493,45 @@ impl Table {
     }
 }
 
+/// A key of a registered lock type.
+struct KeyRow<'a> {
+    key: &'a str,
+    /// The holder, or the slots.
+    text: String,
+    since: String,
+    call_site: Option<&'a CallSite>,
+    waiting: usize,
+    first_waiter: Option<&'a QueueEntry>,
+    note: Option<&'static str>,
+}
+
+/// The cells of a row about a key.
+fn key_cells(key: &str, text: &str, since: &str, from: &str) -> Line {
+    let line = Line::default().gap(8).cell(key, 24).gap(1).cell(text, 21);
+    line.number(since, 8).gap(2).path(from, 24).gap(2)
+}
+
+fn owner_cell(owner: &OwnerId, label: Option<&str>) -> String {
+    match label {
+        Some(label) => format!("{owner} ({label})"),
+        None => owner.to_string(),
+    }
+}
+
+/// A time that is exact, or the least that it can be.
+fn at_least(time: Duration, at_least: bool) -> String {
+    let mark = if at_least { ">" } else { "" };
+    format!("{mark}{}", ShortDuration(time))
+}
+
 impl<'a> Row<'a> {
     fn of_holder(holder: &'a LockInfo) -> Self {
-        let at_least = if holder.at_least { ">" } else { "" };
         Self {
             mark: "holds".to_owned(),
             id: Some(holder.lock_id),
             owner: &holder.owner_id,
             label: holder.label.as_deref(),
-            since: format!("{at_least}{}", ShortDuration(holder.held_for)),
+            since: at_least(holder.held_for, holder.at_least),
             left: None,
             call_site: &holder.call_site,
             notes: Vec::new(),
@@ -530,23 +627,28 @@ impl fmt::Display for StateLine<'_> {
                 }
                 write!(f, ", {} waiting", lock.waiters.len())
             }
-            PrimitiveState::Keyed(keyed) => write!(
+            PrimitiveState::Keyed { stats, .. } => write!(
                 f,
                 "keyed lock: {}, {} waiting, {} timed out",
-                Count(keyed.active_keys as u64, "active key"),
-                keyed.queue_length,
-                keyed.total_timeouts
+                Count(stats.active_keys as u64, "active key"),
+                stats.queue_length,
+                stats.total_timeouts
             ),
             PrimitiveState::Limiter(limiter) => {
-                write!(f, "limiter: {} in flight", limiter.in_flight)?;
-                if let Some(limit) = limiter.global_limit {
-                    write!(f, " of {limit}")?;
+                // Without a global limit, that of the only key with calls.
+                let mut used = limiter.keys.iter().filter(|key| key.in_flight > 0);
+                let only = used.next().filter(|_| used.next().is_none());
+                let limit = limiter.global_limit.or(only.map(|key| key.limit));
+                write!(f, "limiter: {} ", limiter.in_flight)?;
+                if let Some(limit) = limit {
+                    write!(f, "of {limit} ")?;
                 }
-                let refused = limiter.rejected + limiter.declined + limiter.too_heavy;
+                let total = &limiter.total;
+                let refused = total.rejected + total.declined + total.too_heavy;
                 write!(
                     f,
-                    ", {} waiting, {refused} refused, {} timed out",
-                    limiter.queued, limiter.timed_out
+                    "in flight, {} waiting, {refused} refused, {} timed out",
+                    limiter.queued, total.timed_out
                 )
             }
             PrimitiveState::Busy => f.write_str("busy: a key is compared or cloned"),

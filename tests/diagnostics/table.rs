@@ -4,6 +4,7 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::inbox::{HandlerResult, Inbox};
+use doclock::lock::keyed::KeyedLock;
 use doclock::lock::limiter::InFlightLimiter;
 use doclock::lock::{AcquireOptions, node::Scope};
 use doclock::{DataStore, Editor, TransactionManager, dsl::*, events::Filter};
@@ -137,8 +138,13 @@ proptest! {
         let store = DataStore::new();
         let _editor = Editor::new(store.clone(), owner.as_str());
         let _events = store.subscription().matching(Filter::Subtree(node.as_str().into()));
-        let limiter = InFlightLimiter::<u8>::new(1);
+        let limiter = InFlightLimiter::<String>::new(1);
         store.register(&registered, &limiter);
+        let _permit = limiter.acquire(node.clone()).unwrap();
+        let keyed = KeyedLock::<String>::new();
+        store.register(&inbox, &keyed);
+        let turn = || keyed.request(&node, owner.as_str()).label(label.as_str()).reserve();
+        let _turns = [turn().unwrap(), turn().unwrap()];
         let minute = Duration::from_secs(60);
         let targets: Vec<_> = (0..40).map(|nth| format!("{node}{nth}")).collect();
         let _lease = store.leases().acquire(targets.clone(), owner.as_str(), minute);

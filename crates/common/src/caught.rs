@@ -21,6 +21,15 @@ pub fn dispose<T>(value: T) {
     drop(catch(|| drop(value)));
 }
 
+/// Formats and drops a user value, or the panic that its clone ended with. If the value panics, its
+/// text says so.
+pub fn shown<T: fmt::Debug>(value: Result<T, CaughtPanic>) -> String {
+    let text = value.as_ref().ok();
+    let text = text.and_then(|value| catch(|| format!("{value:?}")).ok());
+    dispose(value);
+    text.unwrap_or_else(|| "(its code panics)".to_owned())
+}
+
 /// Runs steps that may run user code: all of them, even if one panics. The first panic resumes at
 /// the end, unless the thread already unwinds.
 pub fn run_all(steps: impl IntoIterator<Item = impl FnOnce()>) {

@@ -10,8 +10,8 @@ use std::time::Duration;
 use serde::Serialize;
 use smol_str::SmolStr;
 
-use super::keyed::KeyedStats;
-use super::limiter::LimiterTotals;
+use super::keyed::{HeldKey, KeyedStats};
+use super::limiter::LimiterSnapshot;
 use super::node::{NodeWait, RefusedDeadlock};
 use super::shared::LockShared;
 use super::state::{LockState, MembersPage, PAGE};
@@ -320,7 +320,7 @@ pub trait Registrable {
     fn primitive(&self) -> Primitive;
 }
 
-/// Reads the state of a lock type, without code of users.
+/// Reads the state of a lock type. No panic of a key gets out.
 pub(super) trait Inspected: Send + Sync {
     fn inspect(self: Arc<Self>) -> PrimitiveState;
 }
@@ -328,6 +328,9 @@ pub(super) trait Inspected: Send + Sync {
 /// A mutex that is locked for so long is not waited for: code of a user runs under it, which
 /// compares or clones a key.
 pub(super) const BUSY_AFTER: Duration = Duration::from_millis(10);
+
+/// How many keys of a lock type are listed at most.
+pub(super) const KEYS: usize = 64;
 
 /// A lock type that this handle does not keep.
 #[derive(Clone, Debug)]
@@ -370,8 +373,7 @@ impl Primitive {
 
 /// The state of a registered lock type.
 ///
-/// Serializes in camelCase, as an object with the field `kind`. Keys are code of users, so they are
-/// counted and not listed.
+/// Serializes in camelCase, as an object with the field `kind`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "camelCase")]
 #[non_exhaustive]
@@ -379,9 +381,17 @@ pub enum PrimitiveState {
     /// A lock in FIFO order.
     Lock(Box<LockReport>),
     /// A keyed lock.
-    Keyed(KeyedStats),
-    /// A limiter.
-    Limiter(LimiterTotals),
+    #[non_exhaustive]
+    Keyed {
+        /// The metrics and sizes.
+        #[serde(flatten)]
+        stats: Box<KeyedStats>,
+        /// At most 64 of the active keys: those with waiters first, then those held longest.
+        held: Vec<HeldKey>,
+    },
+    /// A limiter, with at most 64 of the keys with calls: those for which calls wait first, then
+    /// those with the fewest free slots. Keys are shown as [`Debug`](fmt::Debug) prints them.
+    Limiter(Box<LimiterSnapshot<String>>),
     /// A keyed lock or a limiter that could not be read within 10 ms, because `Eq` or `Clone` of a
     /// key runs for so long.
     Busy,

@@ -1,7 +1,7 @@
 //! Reading the state and the metrics of a keyed lock.
 
 use std::borrow::Borrow;
-use std::fmt;
+use std::fmt::{self, Debug};
 use std::hash::Hash;
 use std::sync::Arc;
 
@@ -10,10 +10,11 @@ use serde::Serialize;
 use super::KeyedLock;
 use super::shard::Shard;
 use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
-use crate::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
+use crate::caught::{catch, shown};
+use crate::diagnostics::{BUSY_AFTER, Inspected, KEYS, Primitive, PrimitiveState, Registrable};
 use crate::stats::{write_counts, write_durations};
 use crate::sync::Mutex;
-use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry};
+use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry, shrink};
 
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
@@ -69,7 +70,7 @@ impl<K, V> KeyedShards<K, V> {
     /// Returns the sums over all shards. `None` if one cannot be locked.
     fn stats<'a>(
         &'a self,
-        lock: impl Fn(&'a ShardMutex<K, V>) -> Option<KeyedGuard<'a, K, V>>,
+        mut lock: impl FnMut(&'a ShardMutex<K, V>) -> Option<KeyedGuard<'a, K, V>>,
     ) -> Option<KeyedStats> {
         let mut stats = KeyedStats::default();
         for shard in self.each() {
@@ -80,15 +81,35 @@ impl<K, V> KeyedShards<K, V> {
     }
 }
 
-impl<K: Send + 'static, V: Send + 'static> Inspected for KeyedShards<K, V> {
+impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Inspected for KeyedShards<K, V> {
     /// A shard stays locked for long if code of a user compares or clones a key there.
     fn inspect(self: Arc<Self>) -> PrimitiveState {
-        let stats = self.stats(|shard| shard.lock_within(BUSY_AFTER));
-        stats.map_or(PrimitiveState::Busy, PrimitiveState::Keyed)
+        let (mut copies, mut held) = (Vec::new(), Vec::new());
+        let stats = self.stats(|shard| {
+            let (mut shard, now) = (shard.lock_within(BUSY_AFTER)?, self.clock.now());
+            shard.first_keys(|mut active| {
+                copies.push(catch(|| active.entry.key().clone()));
+                held.push(HeldKey {
+                    key: String::new(),
+                    waiting: active.entry.state.waiting(),
+                    holder: active.current(now),
+                    first_waiter: active.queue(now).next(),
+                });
+            });
+            Some(shard)
+        });
+        for (row, copy) in held.iter_mut().zip(copies) {
+            row.key = shown(copy);
+        }
+        shrink::to_first(&mut held, KEYS, |row| {
+            (row.waiting == 0, std::cmp::Reverse(row.holder.held_for))
+        });
+        let state = |stats| PrimitiveState::Keyed { stats, held };
+        stats.map(Box::new).map_or(PrimitiveState::Busy, state)
     }
 }
 
-impl<K: Send + 'static, V: Send + 'static> Registrable for KeyedLock<K, V> {
+impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Registrable for KeyedLock<K, V> {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
@@ -141,6 +162,25 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
         let active = shard.active_key(hash, key);
         active.map_or_else(Vec::new, |active| active.queue(now).collect())
     }
+}
+
+/// A key that is held.
+///
+/// Serializes in camelCase, with the fields of the holder beside the others.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct HeldKey {
+    /// The key, as [`Debug`](fmt::Debug) prints it.
+    pub key: String,
+    /// The holder of the key.
+    #[serde(flatten)]
+    pub holder: LockInfo,
+    /// The number of requests that wait for their turn at the key.
+    pub waiting: usize,
+    /// The request at the head of the queue, which waits longest.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_waiter: Option<QueueEntry>,
 }
 
 /// The metrics and the size of a [`KeyedLock`](super::KeyedLock), over all keys.

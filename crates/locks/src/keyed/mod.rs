@@ -28,7 +28,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 pub use execution::{Execution, ExecutionError, TaskPanic};
-pub use inspection::KeyedStats;
+pub use inspection::{HeldKey, KeyedStats};
 pub use request::{DrainRequest, KeyRequest, Reservation};
 
 use super::options::PLAIN;
@@ -77,8 +77,8 @@ use shards::KeyedShards;
 ///
 /// It is a logic error for `Eq`, `Borrow` or `Clone` of a key to use a keyed lock or a limiter,
 /// also by the drop of a [`Reservation`] or the cancellation of a request. Keys are compared while
-/// a part of the table is locked, and [`active_keys`](Self::active_keys) clones them there. The
-/// behavior is not specified, but it is not undefined. It may include panics and deadlocks.
+/// a part of the table is locked; [`active_keys`](Self::active_keys) and diagnostics clone them
+/// there. The behavior is not specified, but not undefined. It may include panics and deadlocks.
 ///
 /// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
 /// As everywhere, a second panic during unwinding aborts the program.

@@ -13,6 +13,7 @@ use std::time::Duration;
 use super::entry::{Active, ActiveKey, Drain, Hold, KeyHolder, KeyedPosition, KeyedWaiter};
 use super::execution::{Ended, Joiner};
 use super::shards::SHARDS;
+use crate::diagnostics::KEYS;
 use crate::error::TimeoutEvidence;
 use crate::id::{FencingToken, LockId};
 use crate::key_table::{KeyId, KeyTable};
@@ -20,7 +21,7 @@ use crate::request::{Answer, RequestOutcome, Requester, Waiting};
 use crate::sampling::{Measured, Pace, Sampling};
 use crate::time::{Clock, MonotonicTime};
 use crate::wait::Reason;
-use crate::{Grant, LockCounters, LockError};
+use crate::{Grant, LockCounters, LockError, shrink};
 
 pub(super) struct Shard<K, V> {
     entries: KeyTable<K, KeyHolder<V>>,
@@ -212,6 +213,18 @@ impl<K, V> Shard<K, V> {
 
     pub(super) fn entries(&self) -> impl Iterator<Item = &ActiveKey<K, V>> {
         self.entries.iter()
+    }
+
+    /// Visits the first active keys, as [`PrimitiveState::Keyed`](crate::PrimitiveState) has them.
+    pub(super) fn first_keys(&mut self, mut visit: impl FnMut(Active<'_, K, V>)) {
+        let state = &mut self.state;
+        let mut entries: Vec<_> = self.entries.iter_mut().collect();
+        shrink::to_first(&mut entries, KEYS, |it| {
+            (it.state.waiting() == 0, it.state.number)
+        });
+        for entry in entries {
+            visit(Active { entry, state });
+        }
     }
 
     /// Returns the number of active keys, the number of waiting requests, and for how many keys

@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::sampling::{Measured, Sampling};
 use crate::stats::deref_to_counters;
 use crate::time::{Clock, MonotonicTime};
-use crate::{DurationSummary, Samples};
+use crate::{CallSite, DurationSummary, Samples, millis};
 
 /// Counters and samples of one key, or of several.
 #[derive(Debug)]
@@ -79,7 +79,7 @@ impl CallMetrics {
 /// How calls ended since the limiter was created. Each call counts once, under its outcome, and not
 /// while it waits. Only `acquired` and `cancelled_running` are calls that ran.
 ///
-/// [`LimiterMetrics`] and [`LimiterTotals`] dereference to it. Serializes in camelCase.
+/// [`LimiterMetrics`] dereferences to it. Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -112,7 +112,7 @@ impl LimiterCounters {
     }
 }
 
-deref_to_counters! { LimiterCounters: LimiterMetrics, LimiterTotals }
+deref_to_counters! { LimiterCounters: LimiterMetrics }
 
 /// Counters and durations since the limiter was created.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -132,26 +132,6 @@ pub struct LimiterMetrics {
     pub latency: DurationSummary,
 }
 
-/// The load and the counters of a limiter, over all keys and of one moment.
-///
-/// [`LimiterSnapshot`] has the keys and the durations too. Serializes in camelCase.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "camelCase")]
-#[non_exhaustive]
-pub struct LimiterTotals {
-    /// The number of slots that all keys have taken.
-    pub in_flight: usize,
-    /// The global limit, if there is one.
-    pub global_limit: Option<usize>,
-    /// The number of calls that wait.
-    pub queued: usize,
-    /// The number of keys that were configured by name or are in use.
-    pub keys: usize,
-    /// The counters, which are also fields of this value.
-    #[serde(flatten)]
-    pub counters: LimiterCounters,
-}
-
 /// One key at the moment of a snapshot.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
@@ -165,8 +145,28 @@ pub struct KeySnapshot<K> {
     pub in_flight: usize,
     /// The number of calls that wait.
     pub queued: usize,
+    /// One of the permits that hold its slots. If calls wait because permits do not return, it is
+    /// one of those. It is the oldest if no other was held when it was granted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub permit: Option<PermitSnapshot>,
     /// Its own metrics, if it was configured by name.
     pub metrics: Option<LimiterMetrics>,
+}
+
+/// A permit at the moment of a snapshot.
+///
+/// Serializes in camelCase, `heldFor` in milliseconds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub struct PermitSnapshot {
+    /// How long it has been held, by the limiter's clock.
+    #[serde(with = "millis::duration")]
+    pub held_for: Duration,
+    /// Whether `held_for` is only a lower bound, as of [`LockInfo::at_least`](crate::LockInfo).
+    pub at_least: bool,
+    /// The source code location of the request.
+    pub call_site: CallSite,
 }
 
 /// The metrics and the state of a limiter, all of one moment.

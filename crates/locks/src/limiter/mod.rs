@@ -16,7 +16,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 pub use error::{CallEvidence, LimiterError, LimiterLoad};
-pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, LimiterTotals};
+pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, PermitSnapshot};
 pub use options::{Aimd, LimiterOptions};
 pub use request::{CallCancellation, CallRequest, Permit};
 use state::{AfterLimiterUnlock, CallMailbox, CallOutcome, CallTicket, Granted, LimiterState};
@@ -25,7 +25,7 @@ use super::PendingRequest;
 use super::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
 use super::keeper::KeeperSlot;
 use super::wait::{Look, Reason, WaitQueue};
-use crate::caught::run_all;
+use crate::caught::{catch, run_all, shown};
 use crate::hashing::Secret;
 use crate::sync::{Mutex, MutexGuard, rank};
 use crate::time::Clock;
@@ -127,6 +127,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Errors
     ///
     /// As [`acquire`](Self::acquire); the task has not run then.
+    #[track_caller]
     pub fn run<R>(
         &self,
         key: K,
@@ -154,6 +155,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// assert_eq!(limiter.load(&"shipping").in_flight, 0);
     /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
     /// ```
+    #[track_caller]
     pub fn acquire(&self, key: K) -> Result<Permit<K>, LimiterError> {
         self.request(key).wait()
     }
@@ -223,8 +225,9 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// # Ok::<(), doclock_locks::limiter::LimiterError>(())
     /// ```
     pub fn snapshot(&self) -> LimiterSnapshot<K> {
-        let mut keys = Vec::new();
-        let snapshot = self.0.state.lock().snapshot(&mut keys);
+        let (now, mut keys) = (self.0.clock.now(), Vec::new());
+        let state = &mut *self.0.state.lock();
+        let snapshot = state.snapshot(false, K::clone, &mut keys, now);
         LimiterSnapshot { keys, ..snapshot }
     }
 }
@@ -297,10 +300,20 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
 
 impl<K: LimiterKey> Inspected for LimiterShared<K> {
     fn inspect(self: Arc<Self>) -> PrimitiveState {
-        match self.state.lock_within(BUSY_AFTER) {
-            Some(state) => PrimitiveState::Limiter(state.totals()),
-            None => PrimitiveState::Busy,
+        let Some(mut state) = self.state.lock_within(BUSY_AFTER) else {
+            return PrimitiveState::Busy;
+        };
+        let (mut copies, mut keys, now) = (Vec::new(), Vec::new(), self.clock.now());
+        let copy = |key: &K| {
+            copies.push(catch(|| key.clone()));
+            String::new()
+        };
+        let snapshot = state.snapshot(true, copy, &mut keys, now);
+        drop(state);
+        for (row, copy) in keys.iter_mut().zip(copies) {
+            row.key = shown(copy);
         }
+        PrimitiveState::Limiter(Box::new(LimiterSnapshot { keys, ..snapshot }))
     }
 }
 

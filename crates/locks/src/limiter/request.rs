@@ -39,9 +39,9 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             return Ok(None);
         };
         let hash = Secret.hash_one(key);
-        let shared = &self.limiter.0;
+        let (shared, site) = (&self.limiter.0, context.call_site);
         let mut state = shared.state.lock();
-        let granted = state.try_take(&mut self.key, hash, self.weight, &shared.clock);
+        let granted = state.try_take(&mut self.key, hash, self.weight, site, &shared.clock);
         drop(state);
         Ok(granted.map(|granted| {
             let permit = Permit::new(&self.limiter, granted).taken(&context.options);
@@ -51,7 +51,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
 
     /// Both endings have tried. A cancelled call is counted here.
     async fn grant_as(self, context: RequestContext) -> Result<Permit<K>, LimiterError> {
-        let (waits_as, options) = (context.waits_as, &context.options);
+        let (waits_as, site, options) = (context.waits_as, context.call_site, &context.options);
         let shared = &self.limiter.0;
         let limit = options.limit(shared.timeout);
         let key = self.key.as_ref().expect("it is taken with the grant");
@@ -84,9 +84,9 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
                     limit: most,
                 });
             }
-            if let Some(granted) = state.try_take(&mut copy, hash, self.weight, &shared.clock) {
+            if let Some(slots) = state.try_take(&mut copy, hash, self.weight, site, &shared.clock) {
                 drop(state);
-                let permit = Permit::new(&self.limiter, granted).taken(options);
+                let permit = Permit::new(&self.limiter, slots).taken(options);
                 return Ok(permit.without([copy, self.key]));
             }
             if limit.is_some_and(|limit| limit.is_zero()) {
@@ -105,6 +105,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             let mailbox = Arc::new(Mailbox::new());
             let waiting = WaitingCall {
                 weight: self.weight,
+                site,
                 since: shared.clock.now(),
                 mailbox: Arc::clone(&mailbox),
                 task: (waits_as == WaiterKind::Task).then_some(deadline),

@@ -17,15 +17,18 @@
 //!    global limit the queue of keys is empty.
 //! 5. A key that is idle and was not configured by name is not kept.
 
+use std::panic::Location;
 use std::sync::Arc;
 
-use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, LimiterTotals};
+use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, PermitSnapshot};
 use super::options::{Adaptive, KeyLimit};
 use super::{CallEvidence, LimiterKey, LimiterLoad, Permit};
+use crate::diagnostics::KEYS;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::mailbox::Mailbox;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
+use crate::shrink;
 use crate::time::{Clock, MonotonicTime};
 use crate::wait::{Reason, WaitDeadline};
 
@@ -48,6 +51,7 @@ pub(super) struct Granted {
     pub(super) weight: usize,
     /// The start of the call, if it is measured.
     began: Option<Measured>,
+    is_on_record: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,6 +79,8 @@ impl<K: LimiterKey> Default for AfterLimiterUnlock<K> {
         }
     }
 }
+
+type Site = &'static Location<'static>;
 
 /// Whether the key of an entry is this one.
 fn is_named<K: PartialEq>(own: &K, key: &Option<K>) -> bool {
@@ -139,6 +145,7 @@ impl<K: LimiterKey> LimiterState<K> {
         key: &mut Option<K>,
         hash: u64,
         weight: usize,
+        site: Site,
         clock: &Clock,
     ) -> Option<Granted> {
         let limit = self.default_limit;
@@ -159,7 +166,7 @@ impl<K: LimiterKey> LimiterState<K> {
             return None;
         }
         let began = state.metrics(&mut self.others).begin(clock);
-        Some(Granted { key, weight, began })
+        Some(state.grant(key, weight, site, began))
     }
 
     /// Joins the queue of a key. Takes the key out of `name` if it comes into use. Called only
@@ -175,6 +182,7 @@ impl<K: LimiterKey> LimiterState<K> {
         let found = self.keys.find_or_add(hash, key, is_named, number, new);
         let (entry, _) = found.expect("it was added");
         let (key, state) = (entry.id, &mut entry.state);
+        state.observe(call.since);
         let ticket = state.queue.join(call.weight, Priority::Normal, call);
         self.update_turn(key);
         CallTicket { key, ticket }
@@ -257,7 +265,7 @@ impl<K: LimiterKey> LimiterState<K> {
         cancelled: bool,
         next: &mut AfterLimiterUnlock<K>,
     ) {
-        let Granted { key, weight, began } = granted;
+        let Granted { key, began, .. } = granted;
         let Some(KeyEntry { state, .. }) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
             return;
@@ -269,8 +277,11 @@ impl<K: LimiterKey> LimiterState<K> {
         };
         state.metrics(&mut self.others).end(began, now, cancelled);
         state.learn(began, now, whole);
-        state.queue.give_back(weight);
-        self.turns.give_back(weight);
+        if granted.is_on_record {
+            state.permit = None;
+        }
+        state.queue.give_back(granted.weight);
+        self.turns.give_back(granted.weight);
         let over = state.is_over();
         if waited_for {
             self.update_turn(key);
@@ -317,11 +328,8 @@ impl<K: LimiterKey> LimiterState<K> {
             };
             let metrics = state.metrics(&mut self.others);
             metrics.begin_after(now - waiter.since);
-            let granted = Granted {
-                key: id,
-                weight: waiter.weight,
-                began: Some(Measured::once(now)),
-            };
+            let began = Some(Measured::once(now));
+            let granted = state.grant(id, waiter.weight, waiter.site, began);
             next.answers.push((waiter.mailbox, Ok(granted)));
             self.update_turn(id);
         }
@@ -349,17 +357,32 @@ impl<K: LimiterKey> LimiterState<K> {
         }
     }
 
-    /// Writes the keys to `keys`. If a clone panics, the caller drops the earlier clones without
-    /// the mutex.
-    pub(super) fn snapshot(&self, keys: &mut Vec<KeySnapshot<K>>) -> LimiterSnapshot<K> {
-        let mut entries: Vec<_> = self.keys.iter().collect();
-        entries.sort_unstable_by_key(|entry| entry.id.number);
+    /// Writes the keys to `keys`: all in their order, or the `fullest`. If a copy panics, the
+    /// caller drops the earlier copies without the mutex.
+    pub(super) fn snapshot<Q>(
+        &mut self,
+        fullest: bool,
+        mut copy: impl FnMut(&K) -> Q,
+        keys: &mut Vec<KeySnapshot<Q>>,
+        now: MonotonicTime,
+    ) -> LimiterSnapshot<Q> {
+        let mut entries: Vec<_> = self.keys.iter_mut().collect();
+        let queued = entries.iter().map(|entry| entry.state.queue.len()).sum();
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
         let all = own.map(|own| &own.metrics).chain([&self.others]);
         let total = CallMetrics::sum(all);
+        entries.sort_unstable_by_key(|entry| entry.id.number);
+        if fullest {
+            shrink::to_first(&mut entries, KEYS, |entry| {
+                let (queue, slots) = (&entry.state.queue, entry.state.queue.slots());
+                let free = slots.limit().saturating_sub(slots.taken());
+                (queue.is_empty(), slots.taken() == 0, free)
+            });
+        }
         for entry in entries {
             keys.push(KeySnapshot {
-                key: entry.key().clone(),
+                permit: entry.state.observe(now),
+                key: copy(entry.key()),
                 limit: entry.state.queue.slots().limit(),
                 in_flight: entry.state.queue.slots().taken(),
                 queued: entry.state.queue.len(),
@@ -369,27 +392,10 @@ impl<K: LimiterKey> LimiterState<K> {
         LimiterSnapshot {
             in_flight: self.turns.slots().taken(),
             global_limit: self.global_limit,
-            queued: keys.iter().map(|key| key.queued).sum(),
+            queued,
             total: total.show(),
             keys: Vec::new(),
         }
-    }
-
-    pub(super) fn totals(&self) -> LimiterTotals {
-        let mut totals = LimiterTotals {
-            in_flight: self.turns.slots().taken(),
-            global_limit: self.global_limit,
-            counters: self.others.counts,
-            ..LimiterTotals::default()
-        };
-        for entry in self.keys.iter() {
-            totals.keys += 1;
-            totals.queued += entry.state.queue.len();
-            if let Some(own) = &entry.state.own {
-                totals.counters.add(&own.metrics.counts);
-            }
-        }
-        totals
     }
 
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, Option<WaitDeadline>)) {
@@ -405,6 +411,7 @@ impl<K: LimiterKey> LimiterState<K> {
 /// A call in the queue of its key.
 pub(super) struct WaitingCall<K: LimiterKey> {
     pub(super) weight: usize,
+    pub(super) site: Site,
     pub(super) since: MonotonicTime,
     pub(super) mailbox: Arc<CallMailbox<K>>,
     /// The timeout of a task, or that it has none. `None` for a thread.
@@ -420,6 +427,8 @@ pub(super) type LeftCall = Box<(Reason, CallEvidence)>;
 pub(super) struct KeyState<K: LimiterKey> {
     pub(super) queue: Queue<WaitingCall<K>>,
     pub(super) turn: Option<KeyTicket>,
+    /// One of the permits that are held: its call site, and its start as far as it is known.
+    permit: Option<(Site, Option<Measured>)>,
     /// Set for a key that was configured by name.
     pub(super) own: Option<Box<OwnQueue>>,
 }
@@ -440,6 +449,7 @@ impl<K: LimiterKey> KeyState<K> {
         Self {
             queue: Queue::new(Slots::new(limit), 0),
             turn: None,
+            permit: None,
             own,
         }
     }
@@ -447,6 +457,29 @@ impl<K: LimiterKey> KeyState<K> {
     /// Whether the key is idle and was not configured by name.
     pub(super) fn is_over(&self) -> bool {
         self.own.is_none() && self.queue.is_empty() && self.queue.slots().taken() == 0
+    }
+
+    /// Grants slots. Records the permit, unless another one is on record: a full key has one there.
+    fn grant(&mut self, key: KeyId, weight: usize, site: Site, began: Option<Measured>) -> Granted {
+        let is_on_record = self.permit.is_none();
+        self.permit.get_or_insert((site, began));
+        Granted {
+            key,
+            weight,
+            began,
+            is_on_record,
+        }
+    }
+
+    /// Returns the permit on record. Its hold is measured from here on, if it was not before.
+    fn observe(&mut self, now: MonotonicTime) -> Option<PermitSnapshot> {
+        let (site, began) = self.permit.as_mut()?;
+        let began = began.get_or_insert(Measured { at: now, weight: 0 });
+        Some(PermitSnapshot {
+            held_for: now - began.at,
+            at_least: began.weight == 0,
+            call_site: (*site).into(),
+        })
     }
 
     /// Returns the lowest number of slots that the limit can fall to.

@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
+use terminal_size::{Height, Width, terminal_size};
 
 use crate::args::WatchArgs;
 use crate::error::{CommandOutcome, ToolError};
@@ -61,8 +62,14 @@ pub(crate) fn run(args: &WatchArgs) -> Result<CommandOutcome, ToolError> {
         if args.json {
             output::print_json(&picture.diagnostics)?;
         } else {
-            let clear = if repeats { CLEAR } else { "" };
-            output::print(&format!("{clear}{}", TerminalText(&picture)))?;
+            let text = TerminalText(&picture).to_string();
+            match terminal_size().filter(|_| repeats) {
+                Some((Width(columns), Height(rows))) => {
+                    let text = fit(&text, rows.into(), columns.into());
+                    output::print(&format!("{CLEAR}{text}"))?;
+                }
+                None => output::print(&text)?,
+            }
         }
         if !repeats {
             return Ok(CommandOutcome::Fine);
@@ -145,6 +152,41 @@ fn failed(args: &WatchArgs, reason: impl ToString) -> ToolError {
     }
 }
 
+/// Cuts a text at its bottom so that a terminal of this size shows its first lines, among them the
+/// holder of the lock. The last line says how many are missing.
+fn fit(text: &str, rows: usize, columns: usize) -> String {
+    // The cursor is in a row of its own, behind the text.
+    let mut left = rows.saturating_sub(1);
+    let lines: Vec<_> = text.lines().collect();
+    let needed = |line: &&str| width(line).div_ceil(columns.max(1)).max(1);
+    if lines.iter().map(needed).sum::<usize>() <= left {
+        return text.to_owned();
+    }
+    left = left.saturating_sub(1);
+    let fits = lines.iter().take_while(|line| {
+        let rest = left.checked_sub(needed(line));
+        left = rest.unwrap_or_default();
+        rest.is_some()
+    });
+    let shown = fits.count();
+    let missing = lines.len() - shown;
+    let noun = if missing == 1 { "line" } else { "lines" };
+    let mut shown = lines[..shown].join("\n");
+    if !shown.is_empty() {
+        shown.push('\n');
+    }
+    shown + &format!("… {missing} more {noun}\n")
+}
+
+/// How many columns a text takes at most. Wide characters are among those from U+1100 on.
+fn width(text: &str) -> usize {
+    let columns = text.chars().map(|character| match character {
+        ..'\u{1100}' | '‐'..='…' => 1,
+        _ => 2,
+    });
+    columns.sum()
+}
+
 /// A picture as text for a terminal.
 struct TerminalText<'a>(&'a Picture);
 
@@ -166,5 +208,59 @@ impl std::fmt::Display for TerminalText<'_> {
         table
             .lines()
             .try_for_each(|line| writeln!(f, "{}", format::printable(line)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TEXT: &str = "program\nLOCK\n  holds\n  1.\n  2.\nCOUNTERS\n";
+
+    #[test]
+    fn a_picture_that_is_too_tall_is_cut_at_its_bottom_and_says_how_much_is_missing() {
+        assert_eq!(fit(TEXT, 7, 100), TEXT);
+        assert_eq!(
+            fit(TEXT, 6, 100),
+            "program\nLOCK\n  holds\n  1.\n… 2 more lines\n"
+        );
+        assert_eq!(
+            fit(TEXT, 5, 100),
+            "program\nLOCK\n  holds\n… 3 more lines\n"
+        );
+        assert_eq!(fit(TEXT, 0, 0), "… 6 more lines\n");
+    }
+
+    #[test]
+    fn a_line_that_a_narrow_terminal_wraps_counts_as_several() {
+        let text = format!("{}\nholds\n文文文\nlast\n", "a".repeat(10));
+        assert_eq!(fit(&text, 5, 10), text);
+        // The first line and the wide one take two rows each.
+        assert_eq!(fit(&text, 7, 5), text);
+        assert_eq!(
+            fit(&text, 6, 5),
+            format!("{}\nholds\n… 2 more lines\n", "a".repeat(10))
+        );
+    }
+
+    #[test]
+    fn the_cut_picture_fits_into_each_terminal() {
+        for rows in 2..12 {
+            for columns in 1..120 {
+                let shown = fit(TEXT, rows, columns);
+                let rows_of = |line: &str| width(line).div_ceil(columns).max(1);
+                let (last, first) = (
+                    shown.lines().next_back().unwrap(),
+                    shown.lines().rev().skip(1),
+                );
+                // The last line of a terminal that is too narrow for it is wrapped.
+                let used = first.map(rows_of).sum::<usize>() + 1;
+                assert!(
+                    used < rows || columns < width(last),
+                    "{rows} {columns}: {shown}"
+                );
+                assert!(TEXT.starts_with(shown.strip_suffix(&format!("{last}\n")).unwrap()));
+            }
+        }
     }
 }
