@@ -401,7 +401,9 @@ impl Table {
             let line = Line::default().gap(16).cell(name, 20).gap(2);
             self.0.push(line.rest(StateLine(state)));
             match state {
-                PrimitiveState::Keyed { held, .. } => self.held_keys(held),
+                PrimitiveState::Keyed { stats, held, .. } => {
+                    self.held_keys(held, stats.active_keys)
+                }
                 PrimitiveState::Limiter(limiter) => self.full_keys(limiter),
                 _ => {}
             }
@@ -409,7 +411,7 @@ impl Table {
         self.more(registered.len(), ROWS);
     }
 
-    fn held_keys(&mut self, held: &[HeldKey]) {
+    fn held_keys(&mut self, held: &[HeldKey], all: usize) {
         let rows = held.iter().map(|held| {
             let holder = &held.holder;
             KeyRow {
@@ -422,13 +424,14 @@ impl Table {
                 note: holder.untaken.then_some("task not polled"),
             }
         });
-        self.keys(["key", "owner (label)", "for", "from"], rows);
+        self.keys(["key", "owner (label)", "for", "from"], rows, all);
     }
 
     /// Lists the keys that have calls.
     fn full_keys(&mut self, limiter: &LimiterSnapshot<String>) {
         let used = limiter.keys.iter();
         let used = used.filter(|key| key.in_flight + key.queued > 0);
+        let all = used.clone().count();
         let rows = used.map(|key| {
             let permit = key.permit.as_ref();
             KeyRow {
@@ -443,17 +446,16 @@ impl Table {
                 note: None,
             }
         });
-        self.keys(["key", "slots", "held for", "from"], rows);
+        self.keys(["key", "slots", "held for", "from"], rows, all);
     }
 
-    /// Lists keys of a lock type under its line.
-    fn keys<'a>(&mut self, names: [&str; 4], rows: impl Iterator<Item = KeyRow<'a>>) {
+    /// Lists the first of `all` keys of a lock type under its line.
+    fn keys<'a>(&mut self, names: [&str; 4], rows: impl Iterator<Item = KeyRow<'a>>, all: usize) {
         let rows: Vec<_> = rows.collect();
         let [key, text, since, from] = names;
         if !rows.is_empty() {
             self.0.push(key_cells(key, text, since, from).rest(""));
         }
-        let count = rows.len();
         for row in rows.into_iter().take(ROWS) {
             let site = row.call_site.map_or(String::new(), CallSite::to_string);
             let verb = if row.waiting == 1 { "waits" } else { "wait" };
@@ -468,7 +470,7 @@ impl Table {
                 self.0.push(line.rest(""));
             }
         }
-        self.more(count, ROWS);
+        self.more(all, ROWS);
     }
 
     fn counters(&mut self, lock: &LockReport) {

@@ -244,6 +244,11 @@ impl DataStore {
     /// versions, inboxes, registered lock types. So the holder may have published the version of
     /// the picture, and may have ended since it was listed.
     ///
+    /// # Code of users
+    ///
+    /// `Clone` and `Debug` of the keys of registered keyed locks and limiters run in this call, and
+    /// it waits for them.
+    ///
     /// # What is not in it
     ///
     /// The label of a batch is the name of its first operation. Which operation runs at this moment

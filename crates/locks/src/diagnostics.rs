@@ -386,11 +386,12 @@ pub enum PrimitiveState {
         /// The metrics and sizes.
         #[serde(flatten)]
         stats: Box<KeyedStats>,
-        /// At most 64 of the active keys: those with waiters first, then those held longest.
+        /// At most 64 of the active keys: those with waiters first, then those held longest, as far
+        /// as that is known ([`LockInfo::at_least`]).
         held: Vec<HeldKey>,
     },
-    /// A limiter, with at most 64 of the keys with calls: those for which calls wait first, then
-    /// those with the fewest free slots. Keys are shown as [`Debug`](fmt::Debug) prints them.
+    /// A limiter, with at most 64 of its keys: those for which calls wait first, then those in use
+    /// with the fewest free slots. Keys are shown as [`Debug`](fmt::Debug) prints them.
     Limiter(Box<LimiterSnapshot<String>>),
     /// A keyed lock or a limiter that could not be read within 10 ms, because `Eq` or `Clone` of a
     /// key runs for so long.

@@ -11,6 +11,7 @@ mod since_checkpoint;
 mod thread;
 mod waits;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::JoinHandle;
@@ -90,8 +91,9 @@ struct WriterState {
     durable_notes: u64,
     /// The document of the last durable version.
     durable: Snapshot,
-    waiting: Vec<JournalWait>,
-    /// How many calls have waited.
+    /// By their tickets, in the order in which they came.
+    waiting: BTreeMap<u64, JournalWait>,
+    /// How many calls have waited: the last ticket.
     waits: u64,
     end: Option<WriterEnd>,
     report: CloseReport,
@@ -143,7 +145,7 @@ impl Writer {
                 noted: 0,
                 durable_notes: 0,
                 durable: document,
-                waiting: Vec::new(),
+                waiting: BTreeMap::new(),
                 waits: 0,
                 end: None,
                 report: CloseReport::default(),
@@ -440,10 +442,9 @@ impl SharedWriter {
         let before = std::mem::replace(&mut state.durable, document);
         state.durable_notes = notes;
         self.version.store(version, Ordering::Release);
-        let reached = state
-            .waiting
-            .extract_if(.., |waiting| waiting.goal.is_reached(version, notes));
-        let reached: Vec<JournalWait> = reached.collect();
+        let is_reached = |_: &u64, it: &mut JournalWait| it.goal.is_reached(version, notes);
+        let reached = state.waiting.extract_if(.., is_reached);
+        let reached: Vec<_> = reached.map(|(_, waiting)| waiting).collect();
         drop(state);
         let answered = reached.len() as u64;
         self.answer(reached, &Ok(version));
@@ -451,7 +452,7 @@ impl SharedWriter {
         answered
     }
 
-    fn answer(&self, waiting: Vec<JournalWait>, answer: &DurabilityResult) {
+    fn answer(&self, waiting: impl IntoIterator<Item = JournalWait>, answer: &DurabilityResult) {
         let answered = waiting.into_iter().map(|it| it.answer);
         let sleepers = answered.filter(|it| it.leave(answer.clone()) != Rest::Awake);
         self.answered.begin(sleepers.collect::<Vec<_>>());
@@ -485,7 +486,7 @@ impl SharedWriter {
         let ended = state.end.as_ref().map(|end| self.ended(end));
         drop(state);
         if let Some(ended) = ended {
-            self.answer(waiting, &Err(ended));
+            self.answer(waiting.into_values(), &Err(ended));
         }
     }
 

@@ -10,11 +10,11 @@ use serde::Serialize;
 use super::KeyedLock;
 use super::shard::Shard;
 use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
-use crate::caught::{catch, shown};
+use crate::caught::{catch, dispose, shown};
 use crate::diagnostics::{BUSY_AFTER, Inspected, KEYS, Primitive, PrimitiveState, Registrable};
 use crate::stats::{write_counts, write_durations};
 use crate::sync::Mutex;
-use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry, shrink};
+use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry};
 
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
@@ -84,26 +84,30 @@ impl<K, V> KeyedShards<K, V> {
 impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Inspected for KeyedShards<K, V> {
     /// A shard stays locked for long if code of a user compares or clones a key there.
     fn inspect(self: Arc<Self>) -> PrimitiveState {
-        let (mut copies, mut held) = (Vec::new(), Vec::new());
+        let mut rows = Vec::new();
         let stats = self.stats(|shard| {
             let (mut shard, now) = (shard.lock_within(BUSY_AFTER)?, self.clock.now());
             shard.first_keys(|mut active| {
-                copies.push(catch(|| active.entry.key().clone()));
-                held.push(HeldKey {
+                let copy = catch(|| active.entry.key().clone());
+                let row = HeldKey {
                     key: String::new(),
                     waiting: active.entry.state.waiting(),
                     holder: active.current(now),
                     first_waiter: active.queue(now).next(),
-                });
+                };
+                rows.push((row, copy));
             });
             Some(shard)
         });
-        for (row, copy) in held.iter_mut().zip(copies) {
-            row.key = shown(copy);
-        }
-        shrink::to_first(&mut held, KEYS, |row| {
-            (row.waiting == 0, std::cmp::Reverse(row.holder.held_for))
+        rows.sort_by_key(|(row, _)| (row.waiting == 0, std::cmp::Reverse(row.holder.held_for)));
+        let listed = if stats.is_some() { KEYS } else { 0 };
+        let surplus = rows.split_off(rows.len().min(listed));
+        surplus.into_iter().for_each(|(_, copy)| dispose(copy));
+        let held = rows.into_iter().map(|(row, copy)| HeldKey {
+            key: shown(copy),
+            ..row
         });
+        let held = held.collect();
         let state = |stats| PrimitiveState::Keyed { stats, held };
         stats.map(Box::new).map_or(PrimitiveState::Busy, state)
     }

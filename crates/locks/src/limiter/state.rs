@@ -371,13 +371,13 @@ impl<K: LimiterKey> LimiterState<K> {
         let own = entries.iter().filter_map(|entry| entry.state.own.as_ref());
         let all = own.map(|own| &own.metrics).chain([&self.others]);
         let total = CallMetrics::sum(all);
-        entries.sort_unstable_by_key(|entry| entry.id.number);
-        if fullest {
-            shrink::to_first(&mut entries, KEYS, |entry| {
+        match fullest {
+            false => entries.sort_unstable_by_key(|entry| entry.id.number),
+            true => shrink::to_first(&mut entries, KEYS, |entry| {
                 let (queue, slots) = (&entry.state.queue, entry.state.queue.slots());
                 let free = slots.limit().saturating_sub(slots.taken());
-                (queue.is_empty(), slots.taken() == 0, free)
-            });
+                (queue.is_empty(), slots.taken() == 0, free, entry.id.number)
+            }),
         }
         for entry in entries {
             keys.push(KeySnapshot {

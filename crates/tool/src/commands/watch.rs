@@ -63,13 +63,13 @@ pub(crate) fn run(args: &WatchArgs) -> Result<CommandOutcome, ToolError> {
             output::print_json(&picture.diagnostics)?;
         } else {
             let text = TerminalText(&picture).to_string();
-            match terminal_size().filter(|_| repeats) {
-                Some((Width(columns), Height(rows))) => {
-                    let text = fit(&text, rows.into(), columns.into());
-                    output::print(&format!("{CLEAR}{text}"))?;
-                }
-                None => output::print(&text)?,
-            }
+            let size = terminal_size().filter(|_| repeats);
+            let text = match size {
+                Some((Width(columns), Height(rows))) => fit(&text, rows.into(), columns.into()),
+                None => text,
+            };
+            let clear = if repeats { CLEAR } else { "" };
+            output::print(&format!("{clear}{text}"))?;
         }
         if !repeats {
             return Ok(CommandOutcome::Fine);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::error::DurabilityError;
 use super::thread::flatten;
-use super::{SharedWriter, WriterEnd, WriterState};
+use super::{SharedWriter, WriterEnd};
 use crate::caught::catch;
 use crate::lock::{
     CancelToken, KeeperSlot, Look, Mailbox, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind,
@@ -18,7 +18,6 @@ use crate::time::Clock;
 
 /// A call that waits for the journal.
 pub(super) struct JournalWait {
-    ticket: u64,
     pub(super) goal: Goal,
     /// The timeout of a task, or that it has none. `None` for a thread.
     task: Option<WaitDeadline>,
@@ -123,12 +122,12 @@ impl SharedWriter {
             let answer = Answer::new(Mailbox::new());
             state.waits += 1;
             let ticket = state.waits;
-            state.waiting.push(JournalWait {
-                ticket,
+            let waiting = JournalWait {
                 goal,
                 task: (waits_as == WaiterKind::Task).then_some(deadline),
                 answer: Arc::clone(&answer),
-            });
+            };
+            state.waiting.insert(ticket, waiting);
             self.call(&mut state);
             return ControlFlow::Continue((ticket, answer));
         }
@@ -175,15 +174,6 @@ impl Goal {
     }
 }
 
-impl WriterState {
-    /// Removes a call that no longer waits.
-    fn leave(&mut self, ticket: u64) -> Option<JournalWait> {
-        let mut waiting = self.waiting.iter();
-        let at = waiting.position(|waiting| waiting.ticket == ticket)?;
-        Some(self.waiting.swap_remove(at))
-    }
-}
-
 impl WaitQueue for SharedWriter {
     type Ticket = u64;
 
@@ -193,7 +183,7 @@ impl WaitQueue for SharedWriter {
 
     fn withdraw(&self, ticket: u64, reason: Reason) {
         // The answer may have come with the timeout.
-        let left = self.state.lock().leave(ticket);
+        let left = self.state.lock().waiting.remove(&ticket);
         let Some(JournalWait { goal, answer, .. }) = left else {
             return;
         };
@@ -216,12 +206,12 @@ impl WaitQueue for SharedWriter {
 
     fn abandon(&self, ticket: u64) {
         // Dropped when the mutex is free.
-        let _left = self.state.lock().leave(ticket);
+        let _left = self.state.lock().waiting.remove(&ticket);
     }
 
     fn check_waits_and_holds(&self, look: &mut Look<'_, u64>) {
         let state = self.state.lock();
         let waiting = state.waiting.iter();
-        waiting.for_each(|waiting| look.at(waiting.ticket, waiting.task));
+        waiting.for_each(|(ticket, waiting)| look.at(*ticket, waiting.task));
     }
 }
