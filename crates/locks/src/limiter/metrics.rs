@@ -145,9 +145,9 @@ pub struct KeySnapshot<K> {
     pub in_flight: usize,
     /// The number of calls that wait.
     pub queued: usize,
-    /// One of the permits that hold its slots. If all permits of a full key do not return, it is one
-    /// of those. It is the oldest if no other was held when it was granted. `None` if the permit
-    /// that was known has returned, and no other was granted since.
+    /// One of the permits that hold its slots. If all permits of a full key do not return, it is
+    /// one of those. It is the oldest if no other was held when it was granted. `None` if the
+    /// permit that was known has returned, and no other was granted since.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub permit: Option<PermitSnapshot>,
     /// Its own metrics, if it was configured by name.
