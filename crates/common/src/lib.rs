@@ -11,6 +11,7 @@ pub mod id;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod brief;
+mod call_site;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod caught;
@@ -19,12 +20,29 @@ pub mod caught;
 pub mod hashing;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
+pub mod key_table;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod last;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
 pub mod millis;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod packed;
 mod samples;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
+pub mod show;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
 pub mod shrink;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod threads;
 
+pub use call_site::CallSite;
 pub use samples::DurationSummary;
 #[doc(hidden)]
 pub use samples::{Samples, nanos};
+pub use threads::ThreadInfo;

@@ -38,7 +38,7 @@ impl FifoLock {
     /// Returns whether a request has ever waited in the queue.
     #[doc(hidden)]
     pub fn has_waited(&self) -> bool {
-        self.0.state.lock().queue.was_used()
+        self.0.state.lock().queue.list.joined > 0
     }
 
     /// Lets the next uncontended holds go without a measurement.

@@ -21,6 +21,8 @@ use crate::caught::dispose;
 use crate::id::{LockId, NodeId};
 use crate::millis;
 use crate::queue::{LockMode, Priority};
+use crate::show::list;
+use crate::stats::is_zero;
 use crate::threads::{LockName, ThreadInfo};
 
 /// The holders and the waiters of a lock, and which of them wait for which.
@@ -201,20 +203,6 @@ impl fmt::Display for WaitingRequest {
     }
 }
 
-/// Writes `lead` and the items, unless there is none.
-fn list<T: fmt::Display>(
-    f: &mut fmt::Formatter<'_>,
-    lead: &str,
-    items: impl IntoIterator<Item = T>,
-) -> fmt::Result {
-    let mut items = items.into_iter();
-    let Some(first) = items.next() else {
-        return Ok(());
-    };
-    write!(f, "{lead}{first}")?;
-    items.try_for_each(|item| write!(f, ", {item}"))
-}
-
 impl Inspected for LockShared {
     fn inspect(self: Arc<Self>) -> PrimitiveState {
         PrimitiveState::Lock(Box::new(FifoLock(self).diagnostics()))
@@ -225,10 +213,6 @@ impl Registrable for FifoLock {
     fn primitive(&self) -> Primitive {
         Primitive::new(&self.0)
     }
-}
-
-fn is_zero(count: &usize) -> bool {
-    *count == 0
 }
 
 impl FifoLock {

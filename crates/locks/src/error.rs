@@ -3,12 +3,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use super::info::{Millis, RequestsAhead};
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::id::{LockId, OwnerId};
 use crate::millis;
+use crate::show::{Millis, RequestsAhead};
 use crate::wait::Reason;
 
 /// The error of a request that ended without a grant. The request has no effect on the lock.

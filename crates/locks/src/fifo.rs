@@ -550,7 +550,7 @@ impl FifoLock {
 
     /// Returns a handle that does not keep the lock.
     pub fn downgrade(&self) -> WeakLock {
-        self.0.weak()
+        WeakLock(Arc::downgrade(&self.0))
     }
 
     /// Returns the timeout of requests that set none.

@@ -2,20 +2,18 @@
 
 use std::fmt;
 use std::ops::Not;
-use std::panic::Location;
 use std::time::{Duration, SystemTime};
 
-use serde::de::{Error, Unexpected};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::Serialize;
 use smol_str::SmolStr;
 
-use crate::Grant;
-use crate::brief::Brief;
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::millis;
 use crate::request::{RequestSource, Requester};
 use crate::sampling::HoldStart;
+use crate::show::{Millis, Named};
 use crate::time::MonotonicTime;
+use crate::{CallSite, Grant};
 
 /// The holder of a lock.
 ///
@@ -89,100 +87,6 @@ impl fmt::Display for LockInfo {
             false => write!(f, "held for {lead}{held_for}"),
             true => write!(f, "granted {lead}{held_for} ago, not yet taken by its task"),
         }
-    }
-}
-
-/// Formats a request: `lock-3-x9 of ann (autosave)`.
-pub(super) struct Named<'a>(
-    pub(super) &'a LockId,
-    pub(super) &'a OwnerId,
-    pub(super) Option<&'a SmolStr>,
-);
-
-impl fmt::Display for Named<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(id, owner, label) = self;
-        write!(f, "{id} of {}", Brief(owner))?;
-        label.map_or(Ok(()), |label| write!(f, " ({})", Brief(label)))
-    }
-}
-
-/// The source code location of the call that requested a lock.
-///
-/// Prints as `src/main.rs:7:13`, and serializes in the same form. A clone allocates nothing.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub struct CallSite {
-    /// The path of the source file as passed to the compiler.
-    pub file: SmolStr,
-    /// The line, counted from one.
-    pub line: u32,
-    /// The column, counted from one.
-    pub column: u32,
-}
-
-impl From<&'static Location<'static>> for CallSite {
-    fn from(location: &'static Location<'static>) -> Self {
-        Self {
-            file: SmolStr::new_static(location.file()),
-            line: location.line(),
-            column: location.column(),
-        }
-    }
-}
-
-impl fmt::Display for CallSite {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}:{}", self.file, self.line, self.column)
-    }
-}
-
-impl Serialize for CallSite {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        serializer.collect_str(self)
-    }
-}
-
-impl<'de> Deserialize<'de> for CallSite {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = SmolStr::deserialize(deserializer)?;
-        let parse = || {
-            // A path can have colons, too.
-            let mut parts = text.rsplitn(3, ':');
-            let column = parts.next()?.parse().ok()?;
-            let line = parts.next()?.parse().ok()?;
-            let file = parts.next()?.into();
-            Some(Self { file, line, column })
-        };
-        parse().ok_or_else(|| Error::invalid_value(Unexpected::Str(&text), &"`file:line:column`"))
-    }
-}
-
-/// Formats a duration for a person: whole milliseconds, and below ten of them the digits that
-/// matter.
-pub(super) struct Millis(pub(super) Duration);
-
-impl fmt::Display for Millis {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let millis = self.0.as_secs_f64() * 1e3;
-        let digits = match millis {
-            millis if millis == millis.trunc() || millis >= 10.0 => 0,
-            millis if millis >= 0.01 => 2,
-            _ => 6,
-        };
-        let millis = if digits == 0 { millis.trunc() } else { millis };
-        write!(f, "{millis:.digits$}ms")
-    }
-}
-
-/// Formats how many requests or calls wait: `1 request waiting`, `2 requests waiting`.
-pub(super) struct RequestsAhead(pub(super) usize, pub(super) &'static str);
-
-impl fmt::Display for RequestsAhead {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self(count, what) = self;
-        let plural = if *count == 1 { "" } else { "s" };
-        write!(f, "{count} {what}{plural} waiting")
     }
 }
 

@@ -34,7 +34,6 @@ mod error;
 mod fifo;
 mod holder_word;
 mod info;
-mod key_table;
 pub mod keyed;
 pub mod limiter;
 pub mod node;
@@ -47,9 +46,6 @@ mod shared;
 mod state;
 mod stats;
 mod steps;
-// No thread of a model is listed.
-#[cfg_attr(loom, allow(dead_code))]
-mod threads;
 pub mod time;
 mod timeline;
 
@@ -74,7 +70,10 @@ mod wait;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wake_chain;
 
-use doclock_common::{Samples, brief, caught, hashing, id, millis, nanos, shrink};
+use doclock_common::{
+    Samples, brief, caught, hashing, id, key_table, last, millis, nanos, packed, show, shrink,
+    threads,
+};
 
 pub use crate::queue::{LockMode, Priority};
 pub use cancel::CancelToken;
@@ -82,14 +81,14 @@ pub use diagnostics::{
     HeldLock, LockReport, PrimitiveState, Registrable, RequestKind, WaiterKind, WaitingRequest,
 };
 #[doc(inline)]
-pub use doclock_common::DurationSummary;
-#[doc(inline)]
 pub use doclock_common::codes;
 #[doc(inline)]
 pub use doclock_common::id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
+#[doc(inline)]
+pub use doclock_common::{CallSite, DurationSummary, ThreadInfo};
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
 pub use fifo::{FifoLock, LockGuard, ReleaseOutcome};
-pub use info::{CallSite, LockInfo, QueueEntry};
+pub use info::{LockInfo, QueueEntry};
 use node::{Deadlock, NodeWait};
 pub use options::{AcquireOptions, LockOptions};
 pub use pending::PendingRequest;
@@ -97,7 +96,6 @@ pub use pending::PendingRequest;
 pub use pending::{LockRequest, NodesInstead, RequestContext};
 pub use report::{SlowReport, SlowRequest};
 pub use stats::{LockCounters, LockStats, RequestStats, Revocation};
-pub use threads::ThreadInfo;
 pub use timeline::{Timeline, TimelineEntry, TimelineOutcome};
 
 pub(crate) use request::Requester;

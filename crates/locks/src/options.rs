@@ -1,6 +1,5 @@
 //! Options of a lock, and of one request.
 
-use std::num::NonZeroU64;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -78,23 +77,6 @@ impl RequestLimit {
             Self::OfTheLock => of_the_lock,
             Self::Of(limit) => limit,
         }
-    }
-}
-
-/// A duration in one word, also as an option.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct PackedDuration(NonZeroU64);
-
-impl PackedDuration {
-    /// `None` for a duration beyond 500 years, which counts as no limit.
-    pub(super) fn new(limit: Duration) -> Option<Self> {
-        let nanos = u64::try_from(limit.as_nanos()).ok()?;
-        NonZeroU64::new(nanos.checked_add(1)?).map(Self)
-    }
-
-    #[inline(always)]
-    pub(super) fn get(self) -> Duration {
-        Duration::from_nanos(self.0.get() - 1)
     }
 }
 
@@ -245,10 +227,8 @@ impl LockOptions {
         self.clock = clock;
         self
     }
-}
 
-#[doc(hidden)]
-impl LockOptions {
+    #[doc(hidden)]
     pub fn makes_reports(&self) -> bool {
         self.reports.shortest().is_some()
     }

@@ -10,10 +10,10 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender, TrySendError, bounded};
 use serde::Serialize;
 
-use super::info::Millis;
 use super::{LockInfo, QueueEntry};
 use crate::caught::catch;
 use crate::millis;
+use crate::show::{Millis, RequestsAhead};
 use crate::sync::assert_unlocked;
 
 /// A hold or a wait that took longer than its threshold, with the evidence of that moment.
@@ -120,7 +120,7 @@ impl fmt::Display for SlowReport {
                 write!(f, "long wait: {request}, more than {threshold}, ended")?;
             }
         }
-        let waiting = super::info::RequestsAhead(self.waiting, "request");
+        let waiting = RequestsAhead(self.waiting, "request");
         write!(f, "; {waiting}")?;
         match (&self.slow, self.first.first()) {
             (SlowRequest::Hold { .. }, Some(first)) => write!(f, ", first {first}"),

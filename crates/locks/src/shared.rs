@@ -45,10 +45,6 @@ pub(super) struct LockShared {
 }
 
 impl LockShared {
-    pub(super) fn weak(&self) -> WeakLock {
-        WeakLock(self.this.clone())
-    }
-
     /// Returns a timeout with its deadline. A timeout of zero needs none.
     pub(super) fn deadline(&self, limit: Option<Duration>) -> WaitDeadline {
         let limit = limit.filter(|limit| !limit.is_zero())?;
@@ -262,7 +258,7 @@ impl LockShared {
 
 /// A handle that does not keep its lock.
 #[derive(Clone, Debug)]
-pub struct WeakLock(Weak<LockShared>);
+pub struct WeakLock(pub(super) Weak<LockShared>);
 
 impl WeakLock {
     /// Returns the lock, if it still exists.

@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::error::TimeoutEvidence;
 use super::holder_word::HeldWord;
 use super::node::{Granule, NodeWait, Scope};
-use super::options::{PackedDuration, RequestLimit};
+use super::options::RequestLimit;
 use super::report::SlowReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
 use super::sampling::{Measured, Pace, Sampling};
@@ -30,6 +30,7 @@ use super::wait::{Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
+use crate::packed::PackedDuration;
 use crate::queue::{CapacityPart, Priority, Queue, Rights, Slots, Ticket};
 use crate::time::{Clock, Deadline, MonotonicTime};
 

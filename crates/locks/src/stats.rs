@@ -1,16 +1,16 @@
 //! Metrics of a lock and of its nodes: counters, distributions of waits and holds, and the last
 //! revoked holders and refused cycles.
 
-use std::collections::VecDeque;
 use std::fmt;
 use std::time::Duration;
 
 use serde::Serialize;
 
-use super::info::Millis;
 use super::keyed::KeyedStats;
 use super::{Deadlock, DurationSummary, LockInfo, QueueEntry, Samples};
+use crate::last::Last;
 use crate::millis;
+use crate::show::{Millis, write_durations};
 use crate::time::MonotonicTime;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
@@ -61,7 +61,7 @@ deref_to_counters! { LockCounters: LockStats, RequestStats, KeyedStats }
 pub(super) struct Recorder {
     pub(super) counts: LockCounters,
     pub(super) durations: Durations,
-    pub(super) revocations: Last<(LockInfo, Duration), { Revocation::LISTED }>,
+    pub(super) revocations: Last<(LockInfo, Duration), MonotonicTime, { Revocation::LISTED }>,
 }
 
 impl Recorder {
@@ -80,30 +80,6 @@ impl Recorder {
             hold,
             ..RequestStats::default()
         }
-    }
-}
-
-/// The last `MOST` values of a kind, oldest first, each with its moment.
-#[derive(Debug)]
-pub(super) struct Last<T, const MOST: usize>(VecDeque<(T, MonotonicTime)>);
-
-impl<T, const MOST: usize> Default for Last<T, MOST> {
-    fn default() -> Self {
-        Self(VecDeque::new())
-    }
-}
-
-impl<T, const MOST: usize> Last<T, MOST> {
-    pub(super) fn push(&mut self, value: T, at: MonotonicTime) {
-        if self.0.len() == MOST {
-            self.0.pop_front();
-        }
-        self.0.push_back((value, at));
-    }
-
-    /// Returns the values, each with the time since its moment.
-    pub(super) fn list(&self, now: MonotonicTime) -> impl Iterator<Item = (&T, Duration)> {
-        self.0.iter().map(move |(value, at)| (value, now - *at))
     }
 }
 
@@ -189,33 +165,6 @@ pub(super) fn write_counts(
     ];
     let mut counts = counts.iter().chain(others);
     counts.try_for_each(|(name, count)| writeln!(f, "{name:<14}{count:>12}"))
-}
-
-/// Writes a table of waits and holds, without the last line break.
-pub(super) fn write_durations(
-    f: &mut fmt::Formatter<'_>,
-    wait: &DurationSummary,
-    hold: &DurationSummary,
-) -> fmt::Result {
-    write!(f, "{:<14}", "")?;
-    for name in ["mean", "p50", "p95", "p99", "p99.9", "max"] {
-        write!(f, "{name:>12}")?;
-    }
-    for (name, summary) in [("wait", wait), ("hold", hold)] {
-        write!(f, "\n{name:<14}")?;
-        let columns = [
-            summary.mean,
-            summary.p50,
-            summary.p95,
-            summary.p99,
-            summary.p999,
-            summary.max,
-        ];
-        for duration in columns {
-            write!(f, "{:>12}", format!("{duration:.1?}"))?;
-        }
-    }
-    Ok(())
 }
 
 impl fmt::Display for LockStats {
@@ -318,8 +267,8 @@ impl fmt::Display for RequestStats {
     }
 }
 
-fn is_zero(count: &u64) -> bool {
-    *count == 0
+pub(super) fn is_zero<T: Default + PartialEq>(count: &T) -> bool {
+    *count == T::default()
 }
 
 fn write_revocations(f: &mut fmt::Formatter<'_>, revocations: &[Revocation]) -> fmt::Result {

@@ -5,6 +5,7 @@ use std::alloc::System;
 use std::collections::VecDeque;
 use std::future::{Future, IntoFuture};
 use std::task::{Context, Waker};
+use std::time::Duration;
 
 use doclock_locks::{
     keyed::{KeyedLock, KeyedOptions},
@@ -31,6 +32,13 @@ fn keyed_01_a_million_idle_keys_keep_no_byte() {
     } else {
         1_000_000
     };
+    // The keeper runs when it has ended a wait of a task, and until this lock is gone.
+    let kept: KeyedLock<u32> = KeyedLock::new();
+    let _turn = kept.reserve(&1).unwrap();
+    let brief = kept
+        .request_drain("brief")
+        .timeout(Duration::from_millis(1));
+    assert!(pollster::block_on(brief.into_future()).is_err());
     // With a stopped clock, the metrics do not grow.
     let clock = ManualClock::new();
     let lock: KeyedLock<String> = KeyedLock::with_options(KeyedOptions::new().clock(clock.clock()));

@@ -18,8 +18,8 @@ use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
-use crate::info::Named;
 use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
+use crate::show::Named;
 use crate::sync::assert_unlocked;
 use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaiterKind};
 

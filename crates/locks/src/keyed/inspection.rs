@@ -12,7 +12,8 @@ use super::shard::Shard;
 use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
 use crate::caught::{catch, dispose, shown};
 use crate::diagnostics::{BUSY_AFTER, Inspected, KEYS, Primitive, PrimitiveState, Registrable};
-use crate::stats::{write_counts, write_durations};
+use crate::show::write_durations;
+use crate::stats::write_counts;
 use crate::sync::Mutex;
 use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry};
 

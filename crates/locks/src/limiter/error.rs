@@ -7,8 +7,8 @@ use serde::Serialize;
 
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
-use crate::info::{Millis, RequestsAhead};
 use crate::millis;
+use crate::show::{Millis, RequestsAhead};
 
 /// The error of a call that did not run. The call has no effect on the limiter except its metrics.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

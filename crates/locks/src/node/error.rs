@@ -10,9 +10,9 @@ use crate::CallSite;
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::id::{LockId, NodeId, OwnerId};
-use crate::info::Millis;
 use crate::millis;
 use crate::queue::LockMode;
+use crate::show::Millis;
 
 /// The node for which a request waited.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

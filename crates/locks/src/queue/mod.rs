@@ -40,11 +40,11 @@ pub(crate) use wait_list::{Ticket, WaitList};
 #[derive(Debug)]
 pub(crate) struct Queue<T> {
     slots: Slots,
-    list: WaitList<QueuedRequest<T>>,
+    pub(crate) list: WaitList<QueuedRequest<T>>,
 }
 
 #[derive(Debug)]
-struct QueuedRequest<T> {
+pub(crate) struct QueuedRequest<T> {
     weight: usize,
     request: T,
 }
@@ -109,12 +109,6 @@ impl<T> Queue<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.list.len()
-    }
-
-    /// Whether a request has ever joined.
-    #[cfg(loom)]
-    pub(crate) fn was_used(&self) -> bool {
-        self.list.joined > 0
     }
 
     #[inline]

@@ -26,7 +26,7 @@ pub(crate) struct Ticket {
 pub(crate) struct WaitList<T> {
     values: VecDeque<(Ticket, T)>,
     /// How many ever joined. At one in each nanosecond this lasts for five hundred years.
-    pub(super) joined: u64,
+    pub(crate) joined: u64,
     /// How many later requests can overtake one, for each level by which they are higher.
     overtaking: u32,
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use crate::id::FencingToken;
 use crate::node::Scope;
-use crate::options::PackedDuration;
+use crate::packed::PackedDuration;
 use crate::request::RequestSource;
 use crate::sampling::HoldStart;
 use crate::time::{Deadline, MonotonicTime};

@@ -11,9 +11,9 @@
 use std::collections::BTreeMap;
 
 use super::*;
+use crate::last::Last;
 use crate::node::{Deadlock, RefusedDeadlock, Tree};
 use crate::queue::{Asked, LockTable, MemberNumber};
-use crate::stats::Last;
 
 #[derive(Default)]
 pub(super) struct Members {
@@ -24,7 +24,7 @@ pub(super) struct Members {
     pub(super) waiting: usize,
     pub(super) metrics: Recorder,
     pub(super) deadlocks: u64,
-    pub(super) last_deadlocks: Last<Deadlock, { RefusedDeadlock::LISTED }>,
+    pub(super) last_deadlocks: Last<Deadlock, MonotonicTime, { RefusedDeadlock::LISTED }>,
     pub(super) upgrade_conflicts: u64,
 }
 

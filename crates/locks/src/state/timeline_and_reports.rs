@@ -6,7 +6,6 @@
 
 use super::nodes::Member;
 use super::recording::Recording;
-use std::cell::Cell;
 
 use super::*;
 use crate::report::{ReportThresholds, SlowReport, SlowRequest};
@@ -30,9 +29,7 @@ impl Observed {
         };
         (timeline.is_some() || settings.makes_reports()).then(|| Box::new(observed))
     }
-}
 
-impl Observed {
     /// Records the end of a hold. Returns it with the threshold if it was long and was not
     /// reported.
     fn record_end(
@@ -56,25 +53,6 @@ impl Observed {
 
 /// How many holders, of which each waits for the next, are followed to the cause of a wait.
 const FOLLOWED: usize = 64;
-
-/// Whether a hold or a wait that has `lasted` so long exceeds the threshold, and was not reported:
-/// it is now. Otherwise the time until it does counts in `left`.
-fn is_slow(
-    is_reported: &Cell<bool>,
-    over: Duration,
-    lasted: Duration,
-    left: &mut Option<Duration>,
-) -> bool {
-    if is_reported.get() {
-        return false;
-    }
-    if lasted < over {
-        sooner(left, over - lasted);
-        return false;
-    }
-    is_reported.set(true);
-    true
-}
 
 /// The shorter of two times until a look.
 fn sooner(left: &mut Option<Duration>, other: Duration) {
@@ -221,18 +199,24 @@ impl LockState {
         if let Some(over) = holds {
             let causes = self.holds_or_closing().filter(|hold| !self.waits(hold));
             for hold in causes {
-                if is_slow(&hold.is_reported, over, self.busy_for(hold, now), left) {
-                    let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
-                    reports.push(self.report(slow, over, Some(holder), now));
+                let lasted = self.busy_for(hold, now);
+                if hold.is_reported.get() {
+                    continue;
                 }
+                if lasted < over {
+                    sooner(left, over - lasted);
+                    continue;
+                }
+                hold.is_reported.set(true);
+                let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
+                reports.push(self.report(slow, over, Some(holder), now));
             }
         }
         if let (Some(over), Some(nodes)) = (waits, &self.nodes) {
             for waiter in self.waiters_for_nodes() {
                 let ahead = nodes.table.waits_for(waiter.number);
                 let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-                let at = (waiter, position);
-                reports.extend(self.look_at_wait(at, over, left, now));
+                reports.extend(self.look_at_wait((waiter, position), over, left, now));
             }
         }
         self.outbox.extend(reports);

@@ -6,14 +6,14 @@ use std::hash::{BuildHasherDefault, Hasher};
 
 /// Identifies a key while it stays in the table. Numbers are not reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct KeyId {
-    pub(crate) hash: u64,
-    pub(crate) number: u64,
+pub struct KeyId {
+    pub hash: u64,
+    pub number: u64,
 }
 
 /// Keys by their secret hash. Keys are compared only if their hashes are equal, and before any
 /// change: that is code of users.
-pub(crate) struct KeyTable<K, S> {
+pub struct KeyTable<K, S> {
     entries: Entries<K, S>,
     /// Other keys with the hash of one of the entries.
     collided: Vec<Box<KeyEntry<K, S>>>,
@@ -45,16 +45,16 @@ impl Hasher for KeptHash {
     }
 }
 
-pub(crate) struct KeyEntry<K, S> {
-    pub(crate) id: KeyId,
+pub struct KeyEntry<K, S> {
+    pub id: KeyId,
     /// Set while it is in the table.
     key: Option<K>,
-    pub(crate) state: S,
+    pub state: S,
 }
 
 impl<K, S> KeyTable<K, S> {
     /// Creates a table that always keeps room for `kept` keys, once it had it.
-    pub(crate) fn new(kept: usize) -> Self {
+    pub fn new(kept: usize) -> Self {
         Self {
             entries: HashMap::default(),
             collided: Vec::new(),
@@ -64,12 +64,12 @@ impl<K, S> KeyTable<K, S> {
     }
 
     #[inline(always)]
-    pub(crate) fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<&KeyEntry<K, S>> {
+    pub fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<&KeyEntry<K, S>> {
         self.first(hash, |entry| entry.has(hash, &is_it))
     }
 
     #[inline(always)]
-    pub(crate) fn get(&self, id: KeyId) -> Option<&KeyEntry<K, S>> {
+    pub fn get(&self, id: KeyId) -> Option<&KeyEntry<K, S>> {
         self.first(id.hash, |entry| entry.id == id)
     }
 
@@ -86,7 +86,7 @@ impl<K, S> KeyTable<K, S> {
     }
 
     #[inline(always)]
-    pub(crate) fn get_mut(&mut self, id: KeyId) -> Option<&mut KeyEntry<K, S>> {
+    pub fn get_mut(&mut self, id: KeyId) -> Option<&mut KeyEntry<K, S>> {
         let entry = self.entries.get_mut(&id.hash)?;
         match entry.id == id {
             true => Some(entry),
@@ -101,7 +101,7 @@ impl<K, S> KeyTable<K, S> {
     /// takes the key, if `number` returns one for it. Its state is that of the key that was removed
     /// last, or a new one.
     #[inline(always)]
-    pub(crate) fn find_or_add(
+    pub fn find_or_add(
         &mut self,
         hash: u64,
         key: &mut Option<K>,
@@ -148,7 +148,7 @@ impl<K, S> KeyTable<K, S> {
 
     /// Removes a key if it is there and `is_idle`, and returns it. Dropping it is code of users.
     #[inline(always)]
-    pub(crate) fn remove_if(
+    pub fn remove_if(
         &mut self,
         id: KeyId,
         is_idle: impl FnOnce(&mut KeyEntry<K, S>) -> bool,
@@ -192,20 +192,20 @@ impl<K, S> KeyTable<K, S> {
             .shrink_to(self.kept.max(self.entries.len() * 2));
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &KeyEntry<K, S>> {
+    pub fn iter(&self) -> impl Iterator<Item = &KeyEntry<K, S>> {
         self.entries
             .values()
             .chain(&self.collided)
             .map(|entry| &**entry)
     }
 
-    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut KeyEntry<K, S>> {
+    pub fn iter_mut(&mut self) -> impl Iterator<Item = &mut KeyEntry<K, S>> {
         let entries = self.entries.values_mut().chain(&mut self.collided);
         entries.map(|entry| &mut **entry)
     }
 
     /// Returns the number of keys, and for how many there is room.
-    pub(crate) fn sizes(&self) -> [usize; 2] {
+    pub fn sizes(&self) -> [usize; 2] {
         [
             self.entries.len() + self.collided.len(),
             self.entries.capacity(),
@@ -214,7 +214,7 @@ impl<K, S> KeyTable<K, S> {
 }
 
 impl<K, S> KeyEntry<K, S> {
-    pub(crate) fn key(&self) -> &K {
+    pub fn key(&self) -> &K {
         self.key.as_ref().expect("it is in the table")
     }
 

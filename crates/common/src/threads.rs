@@ -70,7 +70,7 @@ impl Drop for Entry {
 
 /// Lists the calling thread under its number.
 #[cold]
-pub(crate) fn list(number: u64) {
+pub fn list(number: u64) {
     let this = thread::current();
     let name = match this.name() {
         Some(name) => name.into(),
@@ -90,7 +90,7 @@ pub(crate) fn list(number: u64) {
 }
 
 /// Describes the thread with this number. `None` for zero, and for a thread that has ended.
-pub(crate) fn describe(number: u64) -> Option<ThreadInfo> {
+pub fn describe(number: u64) -> Option<ThreadInfo> {
     let listed = locked(&THREADS).get(&number).cloned()?;
     let place = listed.waits_in.load(Ordering::Relaxed);
     Some(ThreadInfo {
@@ -106,13 +106,13 @@ fn name_of(place: usize) -> Option<SmolStr> {
 }
 
 /// Notes where the calling thread waits, until it is dropped.
-pub(crate) struct Waits {
+pub struct Waits {
     /// Where it waited: code of a user can run in a wait.
     before: usize,
 }
 
 impl Waits {
-    pub(crate) fn in_queue<Q>(queue: &Arc<Q>) -> Self {
+    pub fn in_queue<Q>(queue: &Arc<Q>) -> Self {
         let before = note(Arc::as_ptr(queue).addr());
         Self { before }
     }
@@ -137,7 +137,7 @@ fn note(place: usize) -> usize {
 pub struct LockName((usize, usize));
 
 impl LockName {
-    pub(crate) fn new(place: usize, name: SmolStr) -> Self {
+    pub fn new(place: usize, name: SmolStr) -> Self {
         static NUMBERS: AtomicUsize = AtomicUsize::new(0);
         let entry = (place, NUMBERS.fetch_add(1, Ordering::Relaxed));
         locked(&NAMES).insert(entry, name);
