@@ -595,7 +595,10 @@ fn tasks_the_keeper_reports_each_long_wait_once() {
                     _ => None,
                 });
                 let reported: Vec<_> = reported.collect();
-                assert_eq!(reported.len(), usize::from(is_long), "{entry:?}");
+                assert!(reported.len() <= usize::from(is_long), "{entry:?}");
+                // Of two waits for one holder, the report of one is for both.
+                let is_named = reports.iter().any(|report| report.holder.is_some());
+                assert!(!is_long || !reported.is_empty() || is_named, "{entry:?}");
                 ends.extend(reported);
             }
             run.note(match ends[..] {
