@@ -74,15 +74,15 @@ impl ObservedTransaction {
     /// Notes that the request was granted, or ended without a grant.
     #[inline(always)]
     pub(crate) fn grant<T>(&mut self, granted: Result<T, LockError>) -> Result<T, LockError> {
-        let granted = self.admit(granted)?;
+        let granted = self.or_refused(granted)?;
         self.granted();
         Ok(granted)
     }
 
     /// Notes the end of a request that is refused.
     #[inline(always)]
-    pub(crate) fn admit<T>(&mut self, admitted: Result<T, LockError>) -> Result<T, LockError> {
-        admitted.inspect_err(|error| self.ended(Err(error.code())))
+    pub(crate) fn or_refused<T>(&mut self, asked: Result<T, LockError>) -> Result<T, LockError> {
+        asked.inspect_err(|error| self.ended(Err(error.code())))
     }
 
     /// Notes the same, and leaves the rest to the transaction.

@@ -486,13 +486,7 @@ impl LockState {
 
     /// Returns who keeps a request of a part waiting: a holder, or who closes the lock.
     pub(super) fn blocker(&self, part: CapacityPart, now: MonotonicTime) -> Option<LockInfo> {
-        let holder = match part {
-            CapacityPart::Whole => self.holds().next(),
-            // It can share the lock with holders of nodes.
-            CapacityPart::Share => self.holder(),
-        };
-        let blocker = holder.or_else(|| self.closed());
-        Some(blocker.or_else(|| self.holds().next())?.info(now))
+        Some(self.in_front_of(part).next()?.info(now))
     }
 
     fn blocker_info(&self, part: CapacityPart, now: MonotonicTime) -> LockInfo {

@@ -248,7 +248,7 @@ impl TransactionManager {
             return outcome;
         }
         if let Some(refused) = refused {
-            observed.admit(Err(refused))?;
+            observed.or_refused(Err(refused))?;
         }
         if submission.operations.len() == 1 {
             // The operations travel in the request: the thread that runs them cannot fetch them
@@ -272,7 +272,7 @@ impl TransactionManager {
             observed,
             ..
         } = &mut batch;
-        let mut outcome = match observed.admit(answer)? {
+        let mut outcome = match observed.or_refused(answer)? {
             Answer::Done(outcome) => outcome,
             Answer::Granted(grant) => {
                 observed.granted();

@@ -75,6 +75,14 @@ impl LockState {
         self.holds().chain(closed)
     }
 
+    /// Returns what keeps a request of a part waiting, first what does so in any case: a request for
+    /// nodes can share the lock with holders of nodes.
+    pub(super) fn in_front_of(&self, part: CapacityPart) -> impl Iterator<Item = &LockHolder> {
+        let apart = self.holder().or_else(|| self.closed());
+        let apart = apart.filter(|_| part == CapacityPart::Share);
+        apart.into_iter().chain(self.holds_or_closing())
+    }
+
     #[inline]
     pub(super) fn closed(&self) -> Option<&LockHolder> {
         self.closing.as_ref()?.by.as_ref()

@@ -50,24 +50,16 @@ impl LockState {
             waiting: self.queue.len(),
             ..self.metrics.stats(now)
         };
-        let Some(nodes) = &self.nodes else {
-            let holders = usize::from(alone);
-            return [
-                whole,
-                RequestStats {
-                    holders,
-                    ..RequestStats::default()
-                },
-            ];
-        };
-        let of_nodes = RequestStats {
+        let nodes = self.nodes.as_ref();
+        let mut of_nodes = nodes.map_or_else(RequestStats::default, |nodes| RequestStats {
             total_deadlocks: nodes.deadlocks,
             total_upgrade_conflicts: nodes.upgrade_conflicts,
-            holders: nodes.holds().count() + usize::from(alone),
+            holders: nodes.holds().count(),
             waiting: nodes.waiting,
             entries: nodes.table.len() as u64,
             ..nodes.metrics.stats(now)
-        };
+        });
+        of_nodes.holders += usize::from(alone);
         [whole, of_nodes]
     }
 

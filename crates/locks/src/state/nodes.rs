@@ -38,6 +38,16 @@ pub(super) struct Member {
     pub(super) waited_until: Option<MonotonicTime>,
 }
 
+impl Member {
+    fn new(hold: LockHolder) -> Self {
+        Self {
+            hold,
+            asking: None,
+            waited_until: None,
+        }
+    }
+}
+
 impl LockState {
     /// Returns the requests that wait for nodes.
     pub(crate) fn waiters_for_nodes(&self) -> impl Iterator<Item = &LockWaiter> {
@@ -86,11 +96,7 @@ impl LockState {
         self.queue.give_back(rest);
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
-        let member = Member {
-            hold,
-            asking: None,
-            waited_until: None,
-        };
+        let member = Member::new(hold);
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
         let asked = nodes.table.ask(number, scope.with_intentions(tree));
@@ -276,11 +282,7 @@ impl LockState {
         hold.source = RequestSource::of(requester);
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
         hold.since.begin(Some(Measured::once(now)));
-        let member = Member {
-            hold,
-            asking: None,
-            waited_until: None,
-        };
+        let member = Member::new(hold);
         let nodes = self.nodes.get_or_insert_default();
         nodes.list.insert(number, member);
         match nodes.table.ask(number, set) {

@@ -232,15 +232,19 @@ impl LockState {
         left: &mut Option<Duration>,
         now: MonotonicTime,
     ) -> Option<AfterUnlock> {
+        let waited = now - waiter.since;
+        if waited < over {
+            sooner(left, over - waited);
+            return None;
+        }
         let cause = self.cause_of(waiter);
         let held_for = cause.map_or(over, |cause| self.busy_for(cause, now));
-        let lasted = held_for.min(now - waiter.since);
         let number = cause.map_or(u64::MAX, |cause| cause.grant.id().number);
         if waiter.reported_for.get() == number {
             return None;
         }
-        if lasted < over {
-            sooner(left, over - lasted);
+        if held_for < over {
+            sooner(left, over - held_for);
             return None;
         }
         waiter.reported_for.set(number);
@@ -283,10 +287,8 @@ impl LockState {
         let mut number = waiter.number;
         let nodes = self.nodes.as_ref();
         let Some(nodes) = nodes.filter(|_| self.member_of_number(number).is_some()) else {
-            let mut members = self.holds_or_closing().filter(|hold| !self.waits(hold));
-            let apart = self.holder().or_else(|| self.closed());
-            let apart = apart.filter(|_| waiter.part == CapacityPart::Share);
-            return apart.or_else(|| members.next());
+            let mut holds = self.in_front_of(waiter.part);
+            return holds.find(|hold| !self.waits(hold));
         };
         for _ in 0..FOLLOWED {
             // A holder comes first.
