@@ -75,8 +75,8 @@ impl LockState {
         self.holds().chain(closed)
     }
 
-    /// Returns what keeps a request of a part waiting, first what does so in any case: a request for
-    /// nodes can share the lock with holders of nodes.
+    /// Returns what keeps a request of a part waiting. What does so in any case comes first: a
+    /// request for nodes can share the lock with holders of nodes.
     pub(super) fn in_front_of(&self, part: CapacityPart) -> impl Iterator<Item = &LockHolder> {
         let apart = self.holder().or_else(|| self.closed());
         let apart = apart.filter(|_| part == CapacityPart::Share);
