@@ -24,14 +24,14 @@ const ABOUT: &str = "\
 
 /// Entries before, at the maximum, and afterwards.
 struct Found {
-    entries: [usize; 3],
+    entries: [u64; 3],
     time: f64,
 }
 
 struct Subject {
     name: &'static str,
     beside: bool,
-    lock: fn(&DataStore, &[NodeId]) -> Result<usize>,
+    lock: fn(&DataStore, &[NodeId]) -> Result<u64>,
 }
 
 #[derive(Serialize)]
@@ -41,9 +41,9 @@ struct Row {
     subject: &'static str,
     value: f64,
     unit: &'static str,
-    before: usize,
-    most: usize,
-    kept: usize,
+    before: u64,
+    most: u64,
+    kept: u64,
 }
 
 pub fn run(rounds: usize, report: &Report) -> Result {
@@ -127,7 +127,7 @@ fn locked(
     })
 }
 
-fn one_by_one(store: &DataStore, paragraphs: &[NodeId]) -> Result<usize> {
+fn one_by_one(store: &DataStore, paragraphs: &[NodeId]) -> Result<u64> {
     let locks = store.node_locks();
     let mut most = 0;
     for (number, id) in paragraphs.iter().enumerate() {
@@ -139,7 +139,7 @@ fn one_by_one(store: &DataStore, paragraphs: &[NodeId]) -> Result<usize> {
     Ok(most)
 }
 
-fn all_together(store: &DataStore, paragraphs: &[NodeId]) -> Result<usize> {
+fn all_together(store: &DataStore, paragraphs: &[NodeId]) -> Result<u64> {
     let locks = store.node_locks();
     let mut guard = locks.lock("ann", Scope::new())?;
     for id in paragraphs {
