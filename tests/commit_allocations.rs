@@ -40,10 +40,21 @@ fn store() -> DataStore {
     store
 }
 
+/// How many bytes the cheapest of many equal calls allocates.
+fn bytes(mut call: impl FnMut()) -> usize {
+    let used = || ALLOCATOR.stats().bytes_allocated;
+    let costs = (0..COMMITS).map(|_| {
+        let before = used();
+        call();
+        used() - before
+    });
+    costs.min().unwrap()
+}
+
 /// The numbers are those of a result without its changes: a result shares them with the event and
 /// the history. Only events cost more: the record in the log, and a copy of the result.
 #[test]
-fn the_changes_in_a_result_cost_no_allocation() {
+fn a_commit_allocates_neither_its_changes_again_nor_the_text() {
     let letter = || insert_text(0, "x").on("t");
     let letters = || [letter(), letter(), letter()];
     let by_hand = |store: &DataStore| {
@@ -53,19 +64,19 @@ fn the_changes_in_a_result_cost_no_allocation() {
     };
 
     let by_itself = store();
-    assert_eq!(allocations(|| drop(by_hand(&by_itself))), 3);
+    assert_eq!(allocations(|| drop(by_hand(&by_itself))), 2);
 
     let manager = TransactionManager::new(store());
-    assert_eq!(allocations(|| drop(manager.execute(letter()))), 5);
+    assert_eq!(allocations(|| drop(manager.execute(letter()))), 4);
     assert_eq!(allocations(|| drop(manager.execute(letters()))), 9);
 
     let editor = Editor::new(store(), "ann");
     let mut at = 0..;
     let mut next = || insert_text(at.next().unwrap(), "x").on("t");
-    assert_eq!(allocations(|| drop(editor.execute(next()))), 5, "typing");
+    assert_eq!(allocations(|| drop(editor.execute(next()))), 4, "typing");
     assert_eq!(
         allocations(|| drop(editor.execute(letter()))),
-        8,
+        7,
         "an entry"
     );
     assert_eq!(allocations(|| drop(editor.execute(letters()))), 11);
@@ -79,11 +90,24 @@ fn the_changes_in_a_result_cost_no_allocation() {
     let event = || events.try_recv().unwrap();
     assert_eq!(
         allocations(|| drop((manager.execute(letter()), event()))),
-        7
+        6
     );
     assert_eq!(
         allocations(|| drop((manager.execute(letters()), event()))),
         12
     );
-    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 5);
+    assert_eq!(allocations(|| drop((by_hand(&followed), event()))), 4);
+
+    // A text that no other version has is spliced in place.
+    let by_itself = store();
+    let mut transaction = by_itself.begin("setup").unwrap();
+    transaction.set_text("t", "x".repeat(100_000)).unwrap();
+    transaction.commit().unwrap();
+    let in_place = bytes(|| drop(by_hand(&by_itself)));
+    assert!(in_place < 1_000, "{in_place}");
+    let copied = bytes(|| {
+        let kept = by_itself.snapshot();
+        drop((by_hand(&by_itself), kept));
+    });
+    assert!(copied > 1_000, "{copied}");
 }

@@ -229,11 +229,10 @@ impl Editor {
         self.session.approach();
         let session = Some(&*self.session);
         let manager = &self.manager;
-        self.after_run(
-            manager
-                .run_in_task(submission, options, call_site, session)
-                .await,
-        )
+        let running = manager.run_in_task(submission, options, call_site, session);
+        let mut outcome = running.await;
+        self.after_run(&mut outcome);
+        outcome
     }
 
     pub(super) fn submit(
@@ -244,24 +243,21 @@ impl Editor {
     ) -> Result<TransactionResult, TransactionError> {
         self.session.approach();
         let session = Some(&*self.session);
-        let outcome = self.manager.run(submission, options, call_site, session);
-        self.after_run(outcome)
+        let mut outcome = self.manager.run(submission, options, call_site, session);
+        self.after_run(&mut outcome);
+        outcome
     }
 
     #[inline]
-    fn after_run(
-        &self,
-        mut outcome: Result<TransactionResult, TransactionError>,
-    ) -> Result<TransactionResult, TransactionError> {
+    fn after_run(&self, outcome: &mut Result<TransactionResult, TransactionError>) {
         self.session.drop_if_removed();
-        if let Ok(result) = &mut outcome
+        if let Ok(result) = outcome
             && result.operations.is_empty()
             && !result.repeated
         {
             result.selection_before = self.selection();
             result.selection_after.clone_from(&result.selection_before);
         }
-        outcome
     }
 }
 

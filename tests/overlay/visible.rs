@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use doclock::{
-    NodeId, Snapshot, View,
+    DataStore, NodeId, Snapshot, View,
     document::{Mark, NodeSpec},
 };
 use proptest::prelude::*;
@@ -58,6 +58,60 @@ fn overlay_01_own_writes_are_visible_inside_and_nowhere_else() {
     assert_eq!(transaction.commit().unwrap().version, 2);
     assert_eq!(image(&store.snapshot()), inside, "after the commit");
     assert_eq!(image(&before), before_image, "a snapshot never changes");
+}
+
+/// A commit splices a text in place, unless a version that someone has would change with it.
+#[test]
+fn overlay_01_versions_that_are_kept_stay_beside_splices_of_their_texts() {
+    // A short text is a string, a long one a rope; the edits go from one to the other and back.
+    let store = DataStore::new();
+    let mut transaction = store.begin("ann").unwrap();
+    for (id, text) in [("short", "é".to_owned()), ("long", "aé".repeat(2_000))] {
+        let node = NodeSpec::new("text").with_id(id).with_text(text);
+        transaction.create(node).unwrap();
+    }
+    transaction.commit().unwrap();
+    let texts =
+        |view: &Snapshot| ["short", "long"].map(|id| view.node(id).unwrap().text().to_string());
+    let splice = |text: &str, range: std::ops::Range<usize>, inserted: &str| {
+        let kept: Vec<char> = text.chars().collect();
+        let [before, after] = [&kept[..range.start], &kept[range.end..]];
+        let parts = [before, &inserted.chars().collect::<Vec<_>>()[..], after];
+        parts.concat().into_iter().collect::<String>()
+    };
+    let mut expected = texts(&store.snapshot());
+    let mut kept = Vec::new();
+    let long = "ü".repeat(700);
+    for round in 0..60 {
+        for (nth, id) in ["short", "long"].into_iter().enumerate() {
+            let len = expected[nth].chars().count();
+            let inserted = [".", "", "日本", &long][round % 4];
+            let start = (round * 37) % (len + 1);
+            let range = start..(start + [0, 3, 1, 0, 900][round % 5]).min(len);
+            let mut transaction = store.begin("ann").unwrap();
+            transaction
+                .replace_text(id, range.clone(), inserted)
+                .unwrap();
+            let before = expected[nth].clone();
+            expected[nth] = splice(&before, range, inserted);
+            // Read within the transaction, the node is copied; not read, it is spliced in place.
+            if round % 3 == 0 {
+                assert_eq!(transaction.node(id).unwrap().text(), &*expected[nth]);
+                transaction.insert_text(id, 0, "<").unwrap();
+                expected[nth].insert(0, '<');
+            }
+            assert_eq!(store.snapshot().node(id).unwrap().text(), &*before);
+            transaction.commit().unwrap();
+        }
+        let snapshot = store.snapshot();
+        assert_eq!(texts(&snapshot), expected, "in round {round}");
+        if round % 2 == 0 {
+            kept.push((snapshot, expected.clone()));
+        }
+        for (snapshot, expected) in &kept {
+            assert_eq!(&texts(snapshot), expected, "in round {round}");
+        }
+    }
 }
 
 /// Writes one number into `nodes` nodes at once; readers must see it in all of them or in none.

@@ -80,6 +80,19 @@ impl Nodes {
         self.len += usize::from(before.is_none());
     }
 
+    /// Changes a node that is there, in place if no other version has it.
+    pub(super) fn change(&mut self, id: &NodeId, change: impl FnOnce(&mut Node)) {
+        let node = match &id.0 {
+            Repr::Generated { session, counter } => {
+                let (key, slot) = PageKey::locate(*session, *counter);
+                let page = self.pages.get_mut(&key);
+                page.and_then(|page| Arc::make_mut(page).slots[slot].as_mut())
+            }
+            Repr::Short(_) | Repr::Long(_) => self.custom.get_mut(id),
+        };
+        change(Arc::make_mut(node.expect("it is there")));
+    }
+
     pub(super) fn remove(&mut self, id: &NodeId) {
         let removed = match &id.0 {
             Repr::Generated { session, counter } => {

@@ -8,6 +8,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 use std::sync::Arc;
 
+use smol_str::SmolStr;
+
 use super::mark::TextSplice;
 use super::plan::{find, follows, out_of_range, reserve};
 use super::provenance::{ChangeDetail, Detail};
@@ -36,6 +38,13 @@ pub struct Overlay {
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
 }
+
+/// Why the base is there.
+const BASE: &str = "kept until it is folded in";
+
+/// Up to this many bytes are removed or inserted in the next version, while readers wait. More are
+/// in a copy of the node.
+const DEFERRED: usize = 1024;
 
 /// Where a change comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -80,7 +89,7 @@ impl Overlay {
 
     #[inline]
     pub fn base(&self) -> &Snapshot {
-        self.base.as_ref().expect("kept until it is folded in")
+        self.base.as_ref().expect(BASE)
     }
 
     /// Moves to a later base. Call it only if no node changed here differs there.
@@ -91,7 +100,7 @@ impl Overlay {
 
     /// A node changed here that differs in a later version from the base.
     pub fn overtaken(&self, later: &Snapshot) -> Option<&NodeId> {
-        let mut touched = self.touched.iter().map(|(id, _)| id);
+        let mut touched = self.touched.ids();
         touched.find(|id| !same(self.base().shared(id), later.shared(id)))
     }
 
@@ -103,7 +112,7 @@ impl Overlay {
     /// The base's node, unless it was changed here.
     #[inline]
     pub fn untouched(&self, id: &NodeId) -> Option<Option<&Arc<Node>>> {
-        match self.touched.get(id) {
+        match self.touched.get(id, self.base()) {
             Some(_) => None,
             None => Some(self.base().shared(id)),
         }
@@ -237,24 +246,9 @@ impl Overlay {
                     range: *at..at.saturating_add(removed.chars().count()),
                     inserted: inserted.chars().count(),
                 };
-                let mut changed = None;
-                let node = self.edit(id, |node| {
-                    if source.may_not_fit() {
-                        check_splice(node, &splice, removed, marks.as_ref())?;
-                    }
-                    if let Some(marks) = marks {
-                        let len = node.text.len() - splice.range.len() + splice.inserted;
-                        changed = node.marks.changed(&splice, marks, len);
-                        expect(changed.is_some(), id, "set of marks")?;
-                    }
-                    detail = removed_marks(node, &splice.range).map(Detail::RemovedMarks);
-                    Ok(())
-                })?;
-                match changed {
-                    Some(marks) => node.marks = marks,
-                    None => node.marks.follow(&splice),
-                }
-                node.text.splice(splice.range, inserted);
+                let removed_marks =
+                    self.splice_text(source, id, splice, [removed, inserted], marks.as_ref())?;
+                detail = removed_marks.map(Detail::RemovedMarks);
             }
             Change::SetMarks { id, marks } => {
                 let mut changed = None;
@@ -305,6 +299,48 @@ impl Overlay {
             }
         }
         Ok(detail)
+    }
+
+    /// Splices a text. Returns the marks of the characters that are removed, if they have any.
+    fn splice_text(
+        &mut self,
+        source: ChangeSource,
+        id: &NodeId,
+        splice: TextSplice,
+        [removed, inserted]: [&SmolStr; 2],
+        marks: Option<&MarksChange>,
+    ) -> Result<Option<Marks>, EditError> {
+        let mut changed = None;
+        let mut gone = None;
+        let mut check = |node: &Node| {
+            if source.may_not_fit() {
+                check_splice(node, &splice, removed, marks)?;
+            }
+            if let Some(marks) = marks {
+                let len = node.text.len() - splice.range.len() + splice.inserted;
+                changed = node.marks.changed(&splice, marks, len);
+                expect(changed.is_some(), id, "set of marks")?;
+            }
+            gone = removed_marks(node, &splice.range);
+            Ok(())
+        };
+        let is_short = removed.len() <= DEFERRED && inserted.len() <= DEFERRED;
+        if is_short && marks.is_none() && !self.touched.contains(id) {
+            // The plan of an insertion has found the node, and nothing else of it is needed.
+            if source.may_not_fit() || !removed.is_empty() {
+                let node = self.base().shared(id);
+                check(node.ok_or_else(|| self.missing(id))?)?;
+            }
+            self.touched.defer(id.clone(), splice, inserted.clone());
+            return Ok(gone);
+        }
+        let node = self.edit(id, check)?;
+        match changed {
+            Some(marks) => node.marks = marks,
+            None => node.marks.follow(&splice),
+        }
+        node.text.splice(splice.range, inserted);
+        Ok(gone)
     }
 
     fn insert_subtree(
@@ -525,11 +561,12 @@ impl Overlay {
         id: &NodeId,
         check: impl FnOnce(&Node) -> Result<(), EditError>,
     ) -> Result<&mut Node, EditError> {
-        let node = match self.touched.get(id) {
+        let base = self.base.as_ref().expect(BASE);
+        let node = match self.touched.get(id, base) {
             Some(Some(node)) => node,
             Some(None) => return Err(self.missing(id)),
             None => {
-                let node = self.base().shared(id).ok_or_else(|| self.missing(id))?;
+                let node = base.shared(id).ok_or_else(|| self.missing(id))?;
                 check(node)?;
                 let copy = Arc::new(Node::clone(node));
                 return Ok(self.touched.add(id.clone(), copy));
@@ -537,7 +574,7 @@ impl Overlay {
         };
         check(node)?;
         // Looked up again as mutable: a reference from the first lookup would live too long.
-        match self.touched.get_mut(id) {
+        match self.touched.get_mut(id, base) {
             Some(node) => Ok(Arc::make_mut(node)),
             None => Err(EditError::NodeNotFound { id: id.clone() }),
         }
@@ -572,7 +609,7 @@ pub fn same(one: Option<&Arc<Node>>, other: Option<&Arc<Node>>) -> bool {
 impl View for Overlay {
     fn node(&self, id: impl AsNodeId) -> Option<&Node> {
         let id = &*id.as_node_id();
-        match self.touched.get(id) {
+        match self.touched.get(id, self.base()) {
             Some(node) => node.map(|node| &**node),
             None => self.base().node(id),
         }
@@ -586,15 +623,14 @@ impl View for Overlay {
     }
 
     fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
-        let untouched = |node: &&Node| self.touched.get(&node.id).is_none();
-        let touched = self.touched.iter().filter_map(|(_, node)| node);
-        let touched = touched.map(|node| &**node);
+        let untouched = |node: &&Node| self.untouched(&node.id).is_some();
+        let touched = self.touched.nodes(self.base()).map(|node| &**node);
         Box::new(self.base().nodes().filter(untouched).chain(touched))
     }
 
     fn missing(&self, id: &NodeId) -> EditError {
         let id = id.clone();
-        match self.touched.get(&id) {
+        match self.touched.get(&id, self.base()) {
             Some(None) => self.gone(id),
             _ => EditError::NodeNotFound { id },
         }

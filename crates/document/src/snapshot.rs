@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::nodes::Nodes;
-use super::touched::Touched;
+use super::touched::{Touched, TouchedNode};
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
 
@@ -78,8 +78,12 @@ impl Snapshot {
         }
         for (id, node) in touched {
             match node {
-                Some(node) => document.nodes.insert(node),
-                None => document.nodes.remove(&id),
+                TouchedNode::Changed(node) => document.nodes.insert(node),
+                TouchedNode::Deleted => document.nodes.remove(&id),
+                TouchedNode::Spliced(mut deferred) => match deferred.take_copy() {
+                    Some(node) => document.nodes.insert(node),
+                    None => document.nodes.change(&id, |node| deferred.make(node)),
+                },
             }
         }
     }

@@ -1,21 +1,78 @@
 //! The nodes that one transaction has changed.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
-use super::Node;
+use smol_str::SmolStr;
+
+use super::mark::TextSplice;
+use super::{Node, Snapshot};
 use crate::hashing::Secret;
 use crate::id::NodeId;
 use crate::steps::{step, steps};
 
-/// Each touched node in its current state; `None` for a deleted one.
+/// Each touched node in its current state.
 ///
 /// Most transactions touch a few nodes, so a linear search finds them; a long list has an index.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    entries: Vec<(NodeId, Option<Arc<Node>>)>,
+    entries: Vec<(NodeId, TouchedNode)>,
     /// Position by id. Empty up to [`Touched::SCAN`] entries.
     index: HashMap<NodeId, usize, Secret>,
+}
+
+/// The current state of a touched node.
+#[derive(Debug)]
+pub(super) enum TouchedNode {
+    Deleted,
+    Changed(Arc<Node>),
+    /// As in the base, but for a splice of its text.
+    Spliced(DeferredSplice),
+}
+
+/// A splice of a text that is made in the next version, in place if no snapshot has the node. The
+/// node is copied only if the transaction reads it again.
+#[derive(Debug)]
+pub(super) struct DeferredSplice {
+    splice: TextSplice,
+    inserted: SmolStr,
+    /// The node after the splice, once it was read.
+    copy: OnceLock<Arc<Node>>,
+}
+
+impl DeferredSplice {
+    /// Makes the splice, which was checked for this node.
+    pub(super) fn make(&self, node: &mut Node) {
+        node.marks.follow(&self.splice);
+        node.text.splice(self.splice.range.clone(), &self.inserted);
+    }
+
+    /// The node after the splice, if it was read.
+    pub(super) fn take_copy(&mut self) -> Option<Arc<Node>> {
+        self.copy.take()
+    }
+
+    /// The node after the splice.
+    fn node(&self, id: &NodeId, base: &Snapshot) -> &Arc<Node> {
+        self.copy.get_or_init(|| {
+            let before = base.shared(id).expect("the node of the splice is there");
+            let mut node = Node::clone(before);
+            self.make(&mut node);
+            Arc::new(node)
+        })
+    }
+}
+
+impl TouchedNode {
+    /// `None` for a deleted node.
+    #[inline]
+    fn get(&self, id: &NodeId, base: &Snapshot) -> Option<&Arc<Node>> {
+        match self {
+            Self::Deleted => None,
+            Self::Changed(node) => Some(node),
+            Self::Spliced(deferred) => Some(deferred.node(id, base)),
+        }
+    }
 }
 
 impl Touched {
@@ -35,34 +92,66 @@ impl Touched {
         self.entries.iter().position(|(touched, _)| touched == id)
     }
 
-    /// `None` if the node was not touched, `Some(None)` if it was deleted.
     #[inline]
-    pub(super) fn get(&self, id: &NodeId) -> Option<Option<&Arc<Node>>> {
-        let (_, node) = &self.entries[self.position(id)?];
-        Some(node.as_ref())
+    pub(super) fn contains(&self, id: &NodeId) -> bool {
+        self.position(id).is_some()
     }
 
-    pub(super) fn get_mut(&mut self, id: &NodeId) -> Option<&mut Arc<Node>> {
+    /// `None` if the node was not touched, `Some(None)` if it was deleted.
+    #[inline]
+    pub(super) fn get(&self, id: &NodeId, base: &Snapshot) -> Option<Option<&Arc<Node>>> {
+        let (_, node) = &self.entries[self.position(id)?];
+        Some(node.get(id, base))
+    }
+
+    pub(super) fn get_mut(&mut self, id: &NodeId, base: &Snapshot) -> Option<&mut Arc<Node>> {
         let position = self.position(id)?;
-        self.entries[position].1.as_mut()
+        let state = &mut self.entries[position].1;
+        if let TouchedNode::Spliced(deferred) = state {
+            deferred.node(id, base);
+            *state = TouchedNode::Changed(deferred.take_copy()?);
+        }
+        match state {
+            TouchedNode::Changed(node) => Some(node),
+            TouchedNode::Deleted | TouchedNode::Spliced(_) => None,
+        }
     }
 
     pub(super) fn set(&mut self, id: &NodeId, node: Option<Arc<Node>>) {
+        let state = node.map_or(TouchedNode::Deleted, TouchedNode::Changed);
         match self.position(id) {
-            Some(position) => self.entries[position].1 = node,
-            None => {
-                self.entries.push((id.clone(), node));
-                self.index_last();
-            }
+            Some(position) => self.entries[position].1 = state,
+            None => self.push(id.clone(), state),
         }
     }
 
     /// Adds an untouched node.
     pub(super) fn add(&mut self, id: NodeId, node: Arc<Node>) -> &mut Node {
-        self.entries.push((id, Some(node)));
+        self.push(id, TouchedNode::Changed(node));
+        match self.entries.last_mut() {
+            Some((_, TouchedNode::Changed(node))) => Arc::make_mut(node),
+            _ => unreachable!("it was just added"),
+        }
+    }
+
+    /// Adds an untouched node, whose text is spliced later. The splice was checked.
+    pub(super) fn defer(&mut self, id: NodeId, splice: TextSplice, inserted: SmolStr) {
+        let copy = OnceLock::new();
+        let deferred = DeferredSplice {
+            splice,
+            inserted,
+            copy,
+        };
+        self.push(id, TouchedNode::Spliced(deferred));
+    }
+
+    fn push(&mut self, id: NodeId, state: TouchedNode) {
+        if self.entries.is_empty() {
+            // Most transactions touch one node.
+            self.entries.reserve_exact(1);
+        }
+        self.entries.push((id, state));
         self.index_last();
-        let last = self.entries.last_mut().and_then(|(_, node)| node.as_mut());
-        Arc::make_mut(last.expect("it was just added"))
     }
 
     fn index_last(&mut self) {
@@ -90,13 +179,19 @@ impl Touched {
         self.entries.truncate(len);
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = (&NodeId, Option<&Arc<Node>>)> {
-        self.entries.iter().map(|(id, node)| (id, node.as_ref()))
+    pub(super) fn ids(&self) -> impl Iterator<Item = &NodeId> {
+        self.entries.iter().map(|(id, _)| id)
+    }
+
+    /// The nodes that are not deleted.
+    pub(super) fn nodes(&self, base: &Snapshot) -> impl Iterator<Item = &Arc<Node>> {
+        let nodes = self.entries.iter();
+        nodes.filter_map(|(id, node)| node.get(id, base))
     }
 }
 
 impl IntoIterator for Touched {
-    type Item = (NodeId, Option<Arc<Node>>);
+    type Item = (NodeId, TouchedNode);
     type IntoIter = std::vec::IntoIter<Self::Item>;
 
     #[inline]

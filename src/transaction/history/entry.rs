@@ -93,7 +93,7 @@ impl HistoryEntry {
             name: None,
             open,
             last: edit.at,
-            typed: Typed::of(&edit.changes),
+            typed: edit.typed,
             before: edit.before,
             after: edit.after,
             units: smallvec![unit],
@@ -108,7 +108,7 @@ impl HistoryEntry {
     pub(super) fn join(&mut self, edit: Edit, unit: Arc<EditUnit>, open: bool) {
         self.open = open;
         self.last = edit.at;
-        self.typed = Typed::of(&edit.changes);
+        self.typed = edit.typed;
         self.after = edit.after;
         self.merge(edit.version, edit.inverses, unit);
     }

@@ -17,7 +17,7 @@ use crate::time::MonotonicTime;
 
 /// A commit that replaced characters of one text.
 #[derive(Clone, Debug)]
-pub(super) struct Typed {
+pub(in crate::transaction) struct Typed {
     id: crate::id::NodeId,
     at: usize,
     removed: usize,
@@ -28,7 +28,7 @@ impl History {
     /// The entry that an edit joins, or that it begins a new one.
     pub(super) fn place(
         &self,
-        changes: &[Change],
+        typed: Option<&Typed>,
         how: &HistoryMode,
         at: MonotonicTime,
     ) -> EntryPlace {
@@ -49,7 +49,7 @@ impl History {
             _ => {
                 let interval = self.options.group_interval;
                 let joins = |top: &HistoryEntry| {
-                    top.open && at - top.last < interval && top.is_continued_by(changes)
+                    top.open && at - top.last < interval && top.is_continued_by(typed)
                 };
                 let grouped = self.open > 0 && self.grouping;
                 match self.undo.back() {
@@ -68,8 +68,8 @@ impl History {
 
 impl HistoryEntry {
     /// Whether an edit continues the entry: adjacent typing or adjacent deletion.
-    fn is_continued_by(&self, changes: &[Change]) -> bool {
-        let (Some(last), Some(next)) = (&self.typed, Typed::of(changes)) else {
+    fn is_continued_by(&self, typed: Option<&Typed>) -> bool {
+        let (Some(last), Some(next)) = (&self.typed, typed) else {
             return false;
         };
         let typed = last.removed == 0 && next.removed == 0;

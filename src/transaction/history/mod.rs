@@ -47,6 +47,7 @@ pub use options::{HistoryMode, HistoryOptions};
 
 use entry::{HistoryEntry, of_the_document};
 pub(super) use entry::{Rewound, UndoFailure};
+pub(super) use grouping::Typed;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
@@ -104,7 +105,8 @@ pub(super) struct History {
 /// A transaction of the editor, to be recorded.
 #[derive(Debug)]
 pub(super) struct Edit {
-    pub(super) changes: Changes,
+    /// What it typed, if it replaced characters of one text.
+    pub(super) typed: Option<Typed>,
     pub(super) inverses: Vec<Callback>,
     pub(super) before: Option<Selection>,
     pub(super) after: Option<Selection>,
@@ -119,12 +121,18 @@ pub(super) struct PlannedEntry {
     unit: Arc<EditUnit>,
     place: EntryPlace,
     at: MonotonicTime,
+    typed: Option<Typed>,
 }
 
 impl PlannedEntry {
     /// What is undone together with it.
     pub(super) fn unit(&self) -> &Arc<EditUnit> {
         &self.unit
+    }
+
+    /// What the commit types, for its [`Edit`].
+    pub(super) fn take_typed(&mut self) -> Option<Typed> {
+        self.typed.take()
     }
 
     /// When it was decided.
@@ -261,7 +269,8 @@ impl History {
             return None;
         }
         let at = now();
-        let place = self.place(changes, how, at);
+        let typed = Typed::of(changes);
+        let place = self.place(typed.as_ref(), how, at);
         let entry = match place {
             EntryPlace::New { .. } => None,
             EntryPlace::Topmost { .. } => self.undo.back(),
@@ -270,7 +279,12 @@ impl History {
         let entry = entry.filter(|_| !is_apart);
         let unit = entry.and_then(|it| it.unit_before(version)).cloned();
         let unit = unit.unwrap_or_else(|| EditUnit::new(version, owner.clone()));
-        Some(PlannedEntry { unit, place, at })
+        Some(PlannedEntry {
+            unit,
+            place,
+            at,
+            typed,
+        })
     }
 
     /// Records a commit of the editor itself.

@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
+use super::grouping::Typed;
 use super::{Edit, History, HistoryEntry, HistoryOptions};
 use crate::document::SilentReversal;
 use crate::id::OwnerId;
@@ -138,7 +139,7 @@ impl History {
 impl Edit {
     fn of(commit: &TransactionResult, store: &DataStore) -> Self {
         Self {
-            changes: commit.changes.clone(),
+            typed: Typed::of(&commit.changes),
             inverses: Vec::new(),
             before: commit.selection_before.clone(),
             after: commit.selection_after.clone(),

@@ -437,26 +437,32 @@ impl TransactionManager {
         submission: &mut Submission,
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
-        let Manager { store, owner, .. } = &**self.0;
         let once = submission.once.as_deref();
-        if let Some(outcome) = IdempotentBatch::first_result(once, store) {
-            observe_end(observed, &outcome);
-            return outcome;
-        }
-        let outcome = {
-            let mut draft = store.draft_under(grant);
-            draft.record_in(std::mem::take(&mut submission.executed));
-            draft.record_changes_in(std::mem::take(&mut submission.changes));
-            let held = HeldGrant::of(&draft, grant);
-            let is_brief = submission.is_brief();
-            let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
-            match self.edit(owner, &mut draft, submission, observed) {
-                Ok(()) => self.publish(owner, (held, &mut draft), submission, turn),
-                Err(error) => Err(error),
-            }
+        // Like each outcome on this path, it is built in its final place.
+        let outcome = match IdempotentBatch::first_result(once, &self.0.store) {
+            Some(outcome) => outcome,
+            None => self.edit_and_publish(grant, session, submission, observed),
         };
         observe_end(observed, &outcome);
         outcome
+    }
+
+    fn edit_and_publish(
+        &self,
+        grant: Grant,
+        session: Option<&Session>,
+        submission: &mut Submission,
+        observed: &ObservedTransaction,
+    ) -> BatchOutcome {
+        let Manager { store, owner, .. } = &**self.0;
+        let mut draft = store.draft_under(grant);
+        draft.record_in(std::mem::take(&mut submission.executed));
+        draft.record_changes_in(std::mem::take(&mut submission.changes));
+        let held = HeldGrant::of(&draft, grant);
+        let is_brief = submission.is_brief();
+        let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
+        self.edit(owner, &mut draft, submission, observed)?;
+        self.publish(owner, (held, &mut draft), submission, turn)
     }
 
     /// Makes the edits of a batch.
@@ -495,29 +501,44 @@ impl TransactionManager {
         submission: &Submission,
         turn: Option<SessionTurn<'_>>,
     ) -> BatchOutcome {
+        match turn {
+            Some(turn) => self.publish_of_session(owner, (held, draft), submission, turn),
+            None => {
+                let publication = submission.publication(owner, None);
+                self.0.store.publish(held, draft, publication)
+            }
+        }
+    }
+
+    fn publish_of_session(
+        &self,
+        owner: &OwnerId,
+        (held, draft): (HeldGrant, &mut Draft),
+        submission: &Submission,
+        mut turn: SessionTurn<'_>,
+    ) -> BatchOutcome {
         let store = &self.0.store;
-        let Some(mut turn) = turn else {
-            return store.publish(held, draft, submission.publication(owner, None));
-        };
         let clipboard = draft.clipboard().cloned();
         let unit = (owner, draft.base().version() + 1, store.keeps_commits());
         let now = || store.monotonic();
         let history = &turn.state().history;
-        let entering = history.enter(draft.changes(), &submission.in_history, now, unit);
+        let mut entering = history.enter(draft.changes(), &submission.in_history, now, unit);
         let unit = entering
             .as_ref()
             .map(|entering| Arc::clone(entering.unit()));
         let of_session = turn.submit(draft, submission.is_in_history(), unit);
         let publication = submission.publication(owner, Some(of_session));
-        let result: TransactionResult =
-            store.publish::<TransactionError>(held, draft, publication)?;
-        let session = turn.follow(&result);
+        let outcome: BatchOutcome = store.publish(held, draft, publication);
+        let Ok(result) = &outcome else {
+            return outcome;
+        };
+        let session = turn.follow(result);
         session.clipboard = clipboard;
         let inverses: Vec<_> = submission.inverses().collect();
         if entering.is_some() || !inverses.is_empty() {
             let at = entering.as_ref().map(PlannedEntry::at);
             let edit = Edit {
-                changes: result.changes.clone(),
+                typed: entering.as_mut().and_then(PlannedEntry::take_typed),
                 inverses,
                 before: result.selection_before.clone(),
                 after: result.selection_after.clone(),
@@ -527,6 +548,6 @@ impl TransactionManager {
             session.history.record(edit, entering);
         }
         turn.end();
-        Ok(result)
+        outcome
     }
 }
