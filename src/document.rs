@@ -33,10 +33,11 @@
 pub use doclock_document::schema;
 #[doc(inline)]
 pub use doclock_document::{
-    AttributePatch, Attributes, Change, Changes, ChildPosition, Children, Descendants, EditError,
-    Fragment, IntegrityError, JsonError, Limit, LimitExceeded, Limits, Mark, Marks, MarksChange,
-    Node, NodeSelection, NodeSpec, OffsetError, Position, RightHalf, Selection, Snapshot,
-    SnapshotProgress, SplitPoint, Text, TextSelection, TextUnit, UndoConflict, View, check,
+    AttributePatch, AttributeValue, Attributes, AttributesIter, Change, Changes, ChildPosition,
+    Children, Descendants, EditError, Fragment, IntegrityError, JsonError, Limit, LimitExceeded,
+    Limits, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, OffsetError, Position,
+    RightHalf, Selection, Snapshot, SnapshotProgress, SplitPoint, Text, TextSelection, TextUnit,
+    UndoConflict, View, check,
 };
 /// Types of other crates in signatures of this module.
 #[doc(no_inline)]

@@ -217,6 +217,64 @@ fn scripts_allocate_as_much_as_they_are_large() {
     }
 }
 
+/// A commit in a document of a size, whose cost may not follow that size.
+type Edit = fn(usize) -> (Operation, Operation);
+
+/// Documents that grow, each with an edit that touches a small part.
+fn small_edits() -> Vec<(&'static str, Edit)> {
+    vec![
+        ("one attribute of many", |n| {
+            let all = set_attrs(values(n)).on("t");
+            (all, set_attrs([("k7", json!("x"))]).on("t"))
+        }),
+        ("a new attribute beside many", |n| {
+            let all = set_attrs(values(n)).on("t");
+            (all, set_attrs([("other", json!("x"))]).on("t"))
+        }),
+        ("an attribute beside a large one", |n| {
+            let large = set_attrs([("large", json!("x".repeat(100 * n)))]).on("t");
+            (large, set_attrs([("other", json!(1))]).on("t"))
+        }),
+        ("a letter in a long text", |n| {
+            let text = set_text("x".repeat(100 * n)).on("t");
+            (text, insert_text(50 * n, "y").on("t"))
+        }),
+        ("a child among many", |n| {
+            let children = (0..n).map(|_| NodeSpec::new("x"));
+            let all = create(element("all", children).with_id("all"));
+            (all, add_child(NodeSpec::new("x"), n / 2).on("all"))
+        }),
+        ("a letter beside many nodes", |n| {
+            let others = create(element("all", vec![NodeSpec::new("x"); n]));
+            (others, insert_text(0, "y").on("t"))
+        }),
+    ]
+}
+
+/// Measured at three sizes, alone and beside a snapshot of the version before.
+#[test]
+fn a_commit_allocates_what_it_touches() {
+    let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
+    for (what, edit) in small_edits() {
+        for beside_snapshot in [false, true] {
+            let bytes = [SIZE, 10 * SIZE, 100 * SIZE].map(|size| {
+                let editor = Editor::new(DataStore::new(), "ann");
+                editor.execute([paragraph("abc")]).unwrap();
+                let (all, edit) = edit(size);
+                editor.execute([all]).unwrap();
+                let kept = beside_snapshot.then(|| editor.store().snapshot());
+                let [_, bytes] = allocated(|| editor.execute([edit]).unwrap());
+                drop(kept);
+                bytes
+            });
+            println!("{what}: {bytes:?} bytes beside a snapshot: {beside_snapshot}");
+            // A tree has at most two levels more, each with up to 64 entries to copy.
+            let [small, .., large] = bytes;
+            assert!(large <= 3 * small.max(16_000), "{what}: {bytes:?}");
+        }
+    }
+}
+
 /// Each attempt and each savepoint copied all nodes of the transaction.
 #[test]
 fn attempts_and_savepoints_do_not_copy_the_nodes_of_a_transaction() {

@@ -176,8 +176,8 @@ fn text_05_a_change_that_changes_nothing_emits_nothing() {
     };
     let level = AttributePatch {
         key: "level".into(),
-        before: Some(json!(1)),
-        after: Some(json!(1)),
+        before: Some(json!(1).into()),
+        after: Some(json!(1).into()),
     };
     let nothing = [
         splice("", None),

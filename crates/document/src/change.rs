@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::{Attributes, Mark, Marks, Node, Selection, value};
+use super::{AttributeValue, Attributes, Mark, Marks, Node, Selection, value};
 use crate::id::NodeId;
 
 /// A position among the children of a node.
@@ -203,19 +202,11 @@ pub struct AttributePatch {
     /// Its name.
     pub key: SmolStr,
     /// Its old value.
-    #[serde(
-        default,
-        deserialize_with = "value::option",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub before: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub before: Option<AttributeValue>,
     /// Its new value.
-    #[serde(
-        default,
-        deserialize_with = "value::option",
-        skip_serializing_if = "Option::is_none"
-    )]
-    pub after: Option<Value>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub after: Option<AttributeValue>,
 }
 
 impl Change {
@@ -454,7 +445,8 @@ impl Change {
                 let values = patches
                     .iter()
                     .flat_map(|patch| [&patch.before, &patch.after]);
-                size_of_val(&patches[..]) + values.flatten().map(value::bytes).sum::<usize>()
+                size_of_val(&patches[..])
+                    + values.flatten().map(|it| value::bytes(it)).sum::<usize>()
             }
             Self::SplitNode { right, .. } | Self::JoinNodes { right, .. } => {
                 bytes_of_attributes(&right.attributes)

@@ -73,7 +73,7 @@ pub use {ropey::Rope, serde_json::Value, smol_str::SmolStr};
 #[doc(inline)]
 pub use doclock_common::{codes, id::NodeId};
 
-pub use attributes::Attributes;
+pub use attributes::{Attributes, AttributesIter};
 pub use change::{AttributePatch, Change, ChildPosition, MarksChange, RightHalf, SplitPoint};
 pub use changes::Changes;
 pub use children::Children;
@@ -89,6 +89,7 @@ pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::{Snapshot, SnapshotProgress};
 pub use spec::{JsonError, NodeSpec};
 pub use text::{OffsetError, Text, TextUnit};
+pub use value::AttributeValue;
 pub use view::{Descendants, View};
 
 use limits::cost;

@@ -504,8 +504,9 @@ impl Budget {
                 let went = patches.iter().filter(|patch| patch.after.is_none()).count();
                 self.limits
                     .check(Limit::Attributes, (so_far + came).saturating_sub(went))?;
-                // Other versions may share the attributes: then they are copied.
-                self.steps(patches.len() + node.map_or(0, |node| node.attributes.steps()))?;
+                let attributes = node.map(|node| &node.attributes);
+                let patched = |on: &Attributes| on.steps_to_patch(patches.len());
+                self.steps(patches.len() + attributes.map_or(0, patched))?;
                 self.checked(node)?;
                 let mut after = patches.iter().filter_map(|patch| {
                     let after = patch.after.as_ref()?;

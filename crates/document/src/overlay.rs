@@ -654,7 +654,7 @@ fn check_patches(node: &Node, patches: &[AttributePatch]) -> Result<(), EditErro
     let mut keys = HashSet::with_capacity(patches.len());
     let fit = patches.iter().all(|patch| {
         keys.insert(&patch.key)
-            && node.attributes.get(&patch.key) == patch.before.as_ref()
+            && node.attributes.shared(&patch.key) == patch.before.as_ref()
             && patch.after.as_ref().is_none_or(|after| !after.is_null())
     });
     expect(fit, &node.id, "set of attributes")

@@ -10,7 +10,8 @@ use smol_str::SmolStr;
 
 use super::mark::{Mark, Marks, TextSplice};
 use super::{
-    AttributePatch, Change, ChildPosition, EditError, Node, RightHalf, SplitPoint, View, value,
+    AttributePatch, AttributeValue, Change, ChildPosition, EditError, Node, RightHalf, SplitPoint,
+    View, value,
 };
 use crate::id::{NodeId, NodeIds};
 use crate::steps::{step, steps_of};
@@ -130,10 +131,11 @@ pub fn patch_attrs<V: View>(
     let mut patches: Vec<AttributePatch> = Vec::with_capacity(values.len());
     for (key, value) in values {
         let after = value.filter(|value| !value.is_null());
+        let after = after.map(AttributeValue::from);
         match patches.last_mut() {
             Some(patch) if patch.key == key => patch.after = after,
             _ => patches.push(AttributePatch {
-                before: node.attributes.get(&key).cloned(),
+                before: node.attributes.shared(&key).cloned(),
                 key,
                 after,
             }),

@@ -19,6 +19,10 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Number, Value};
 use smol_str::SmolStr;
 
+mod shared;
+
+pub use shared::AttributeValue;
+
 use super::{Attributes, Change, EditError, Mark, MarksChange, cost};
 use crate::id::NodeId;
 
@@ -140,7 +144,7 @@ pub(crate) fn check_change(change: &Change) -> Result<(), EditError> {
         Change::PatchAttrs { id, patches } => {
             let after = patches.iter().filter_map(|patch| {
                 let after = patch.after.as_ref()?;
-                Some((&patch.key, after))
+                Some((&patch.key, &**after))
             });
             check(id, None, after)
         }

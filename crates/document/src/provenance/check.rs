@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use super::draft::UndoResult;
-use super::record::WrittenValue;
 use super::sequence::{ChildItem, EdgeAt, Item, StepTag, TextItem};
 use super::undo::{Undoing, UnitReversal};
+use super::writes::WrittenValue;
 use super::{BlockedUndo, RecordKey, TouchedItem};
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -166,13 +166,12 @@ impl Undoing<'_> {
         let Some(record) = self.draft.get(key).filter(|it| it.is_present()) else {
             return Ok(());
         };
-        let writes = &record.writes;
-        for (nth, write) in writes
-            .iter()
-            .enumerate()
-            .filter(|(_, it)| reversal.has(it.by))
-        {
-            let mut later = writes[nth..].iter().filter(|it| it.what.is_of(&write.what));
+        for writes in record.writes.of_each() {
+            let Some(first) = writes.iter().position(|it| reversal.has(it.by)) else {
+                continue;
+            };
+            let write = &writes[first];
+            let mut later = writes[first..].iter();
             let changed = later.find_map(|it| self.draft.is_later(it.by, it.version));
             if changed.is_some() {
                 return Err(BlockedUndo {
@@ -217,7 +216,7 @@ impl Undoing<'_> {
             (Some(edge), None) if record.is_present() => {
                 let holder = record.edges[edge].text_in;
                 self.gone(holder)?;
-                for write in &record.writes {
+                for write in record.writes.iter() {
                     if let Some(version) = self.draft.is_later(write.by, write.version) {
                         return Err(BlockedUndo {
                             conflict: changed_value(&record.id, &write.what),

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::record::{Record, ValueWrite, spread_of};
+use super::record::{Record, spread_of};
 use super::sequence::{
     Chars, ChildItem, EdgeAt, Item, LaterEdits, RecordedMark, Sequence, StepTag, TextItem,
 };
@@ -199,7 +199,7 @@ impl Provenance {
             record.born = record
                 .born
                 .filter(|born| !matches!(units.effect_of(*born), TagEffect::Always));
-            forget_in_writes(&mut record.writes, &units);
+            record.writes.forget(|by| units.make_permanent(by));
             if record.merged.is_none() && record.edges.iter().all(|it| units.is_permanent(it.by)) {
                 record.edges.clear();
             }
@@ -414,21 +414,4 @@ fn firsts_of<T: Clone>(all: &[T], are_alike: impl Fn(&T, &T) -> bool) -> SmallVe
         }
     }
     firsts
-}
-
-fn forget_in_writes(writes: &mut Vec<ValueWrite>, units: &Units<'_>) {
-    let firsts = firsts_of(writes, |one, other| one.what.is_of(&other.what));
-    writes.retain_mut(|write| units.make_permanent(&mut write.by));
-    for first in firsts {
-        if let Some(now) = writes.iter_mut().find(|it| it.what.is_of(&first.what)) {
-            now.what.begin_as(&first.what);
-        }
-    }
-    let is_open = |write: &ValueWrite| {
-        let mut all = writes.iter();
-        all.any(|it| it.what.is_of(&write.what) && it.by != StepTag::ALWAYS)
-    };
-    let open: Vec<bool> = writes.iter().map(is_open).collect();
-    let mut open = open.into_iter();
-    writes.retain(|_| open.next().unwrap_or(true));
 }

@@ -26,6 +26,7 @@ mod record;
 mod record_commit;
 mod sequence;
 mod undo;
+mod writes;
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;

@@ -4,13 +4,13 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use smallvec::{SmallVec, smallvec};
-use smol_str::SmolStr;
 
 use super::RecordKey;
 use super::sequence::{Chars, ChildItem, Hidden, RecordedMark, Sequence, StepTag, TextItem, hide};
+use super::writes::{ValueWrite, ValueWrites, WrittenValue};
 use crate::id::NodeId;
 use crate::mark::{Mark, Marks};
-use crate::{AttributePatch, Change, MarksChange, Node, Value};
+use crate::{Change, MarksChange, Node};
 
 /// A node, in the document or not.
 #[derive(Clone, Debug)]
@@ -33,7 +33,7 @@ pub(super) struct Record {
     pub(super) edges: SmallVec<[Edge; 1]>,
     /// The edge behind which its content is.
     pub(super) merged: Option<usize>,
-    pub(super) writes: Vec<ValueWrite>,
+    pub(super) writes: ValueWrites,
     /// The units that edited it while it stayed for others, although its creation was not in effect
     /// or a removal was.
     pub(super) kept_by: SmallVec<[StepTag; 1]>,
@@ -86,20 +86,6 @@ pub(super) struct Edge {
     pub(super) is_overruled: bool,
 }
 
-/// A change of a value of a node.
-#[derive(Clone, Debug)]
-pub(super) struct ValueWrite {
-    pub(super) by: StepTag,
-    pub(super) version: u64,
-    pub(super) what: WrittenValue,
-}
-
-#[derive(Clone, Debug)]
-pub(super) enum WrittenValue {
-    Kind { before: SmolStr, after: SmolStr },
-    Attribute(AttributePatch),
-}
-
 /// A change of the root.
 #[derive(Clone, Debug)]
 pub(super) struct RootWrite {
@@ -135,56 +121,6 @@ impl Edge {
     }
 }
 
-impl WrittenValue {
-    /// Gives it the value before another write of the same value.
-    pub(super) fn begin_as(&mut self, first: &Self) {
-        match (self, first) {
-            (Self::Kind { before, .. }, Self::Kind { before: first, .. }) => {
-                before.clone_from(first);
-            }
-            (Self::Attribute(patch), Self::Attribute(first)) => {
-                patch.before.clone_from(&first.before);
-            }
-            _ => {}
-        }
-    }
-
-    /// Whether both are of the same value.
-    pub(super) fn is_of(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Kind { .. }, Self::Kind { .. }) => true,
-            (Self::Attribute(one), Self::Attribute(other)) => one.key == other.key,
-            _ => false,
-        }
-    }
-
-    /// This write and a later one of the same value. `None` if they change nothing.
-    fn followed_by(&self, later: Self) -> Option<Self> {
-        match (self, later) {
-            (Self::Kind { before, .. }, Self::Kind { after, .. }) => {
-                let before = before.clone();
-                (before != after).then_some(Self::Kind { before, after })
-            }
-            (Self::Attribute(first), Self::Attribute(later)) => {
-                let before = first.before.clone();
-                let is_same = before == later.after;
-                (!is_same).then_some(Self::Attribute(AttributePatch { before, ..later }))
-            }
-            (_, later) => Some(later),
-        }
-    }
-
-    pub(super) fn value(&self, after: bool) -> Option<Value> {
-        let text = |text: &SmolStr| Some(Value::from(text.as_str()));
-        match (self, after) {
-            (Self::Kind { after, .. }, true) => text(after),
-            (Self::Kind { before, .. }, false) => text(before),
-            (Self::Attribute(patch), true) => patch.after.clone(),
-            (Self::Attribute(patch), false) => patch.before.clone(),
-        }
-    }
-}
-
 impl Record {
     fn of(id: NodeId, text: Sequence<TextItem>, children: Sequence<ChildItem>) -> Self {
         Self {
@@ -198,7 +134,7 @@ impl Record {
             halves: SmallVec::new(),
             edges: SmallVec::new(),
             merged: None,
-            writes: Vec::new(),
+            writes: ValueWrites::default(),
             kept_by: SmallVec::new(),
             spread: SmallVec::new(),
         }
@@ -320,23 +256,11 @@ impl Record {
     }
 
     pub(super) fn write(&mut self, change: &Change, version: u64, by: StepTag) {
-        let mut write = |what: WrittenValue| {
-            // What the creating unit wrote is a part of the creation.
-            let is_known = self.writes.iter().any(|it| it.what.is_of(&what));
-            // A commit that writes twice counts as one write.
-            let last = self.writes.iter().rposition(|it| it.what.is_of(&what));
-            if let Some(last) = last.filter(|last| self.writes[*last].version == version) {
-                let merged = self.writes[last].what.followed_by(what);
-                match merged {
-                    Some(what) => self.writes[last].what = what,
-                    None => drop(self.writes.remove(last)),
-                }
-                return;
-            }
-            if is_known || by != StepTag::ALWAYS && self.born.map(StepTag::unit) != Some(by.unit())
-            {
-                self.writes.push(ValueWrite { by, version, what });
-            }
+        // What the creating unit writes is a part of the creation.
+        let is_apart = by != StepTag::ALWAYS && self.born.map(StepTag::unit) != Some(by.unit());
+        let mut write = |what| {
+            self.writes
+                .write(ValueWrite { by, version, what }, is_apart)
         };
         match change {
             Change::PatchAttrs { patches, .. } => patches

@@ -10,8 +10,9 @@ use smol_str::SmolStr;
 
 use super::check::QuietGaps;
 use super::draft::{ProvenanceDraft, UndoResult};
-use super::record::{Record, RootWrite, WrittenValue};
+use super::record::{Record, RootWrite};
 use super::sequence::{ChildItem, Item, StepTag, TextItem};
+use super::writes::WrittenValue;
 use super::{
     BlockedUndo, EditUnit, NodeRecords, Provenance, RecordKey, SilentReversal, TouchedItem,
     UnitRecord,
@@ -767,14 +768,14 @@ impl<'a> Undoing<'a> {
         };
         let id = record.id.clone();
         let mut changes: Vec<WrittenValue> = Vec::new();
-        for write in record.writes.iter().filter(|it| reversal.has(it.by)) {
-            if changes.iter().any(|it| it.is_of(&write.what)) {
+        let of_each = record.writes.of_each();
+        for writes in of_each.filter(|of_one| of_one.iter().any(|it| reversal.has(it.by))) {
+            let Some(write) = writes.first() else {
                 continue;
-            }
-            let all = || record.writes.iter().filter(|it| it.what.is_of(&write.what));
-            let value = match all().rfind(|it| it.by.is_in_effect()) {
+            };
+            let value = match writes.iter().rfind(|it| it.by.is_in_effect()) {
                 Some(last) => last.what.value(true),
-                None => all().next().and_then(|first| first.what.value(false)),
+                None => write.what.value(false),
             };
             let node = self.draft.node(key);
             changes.push(match &write.what {
@@ -786,7 +787,7 @@ impl<'a> Undoing<'a> {
                 },
                 WrittenValue::Attribute(patch) => WrittenValue::Attribute(AttributePatch {
                     key: patch.key.clone(),
-                    before: node.and_then(|it| it.attributes.get(&patch.key).cloned()),
+                    before: node.and_then(|it| it.attributes.shared(&patch.key).cloned()),
                     after: value,
                 }),
             });
