@@ -45,7 +45,9 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::diagnostics::TimelineLayout>();
     shared::<doclock::diagnostics::TimelineTrack>();
     shared::<doclock::document::AttributePatch>();
+    shared::<doclock::document::AttributeValue>();
     shared::<doclock::document::Attributes>();
+    shared::<doclock::document::AttributesIter<'_>>();
     shared::<doclock::document::Change>();
     shared::<doclock::document::Changes>();
     shared::<doclock::document::Children>();

@@ -107,7 +107,7 @@ fn a_value_is_accepted_up_to_the_bound_wherever_it_enters() {
             let patches = vec![AttributePatch {
                 key: "b".into(),
                 before: None,
-                after: Some(nested(levels)),
+                after: Some(nested(levels).into()),
             }];
             on.apply(Change::PatchAttrs {
                 id: id("t"),

@@ -202,7 +202,7 @@ fn tree_04_attributes_patched_twice_in_one_change_are_refused_or_undone() {
     let patch = |after: Value| AttributePatch {
         key: "x".into(),
         before: None,
-        after: Some(after),
+        after: Some(after.into()),
     };
     let patches = vec![patch(json!(1)), patch(json!(2))];
     has_an_inverse(
@@ -217,11 +217,11 @@ fn tree_04_attributes_patched_twice_in_one_change_are_refused_or_undone() {
 #[test]
 fn tree_04_an_attribute_patched_to_null_is_refused_or_undone() {
     let store = family();
-    let patch = |before, after| {
+    let patch = |before: Option<Value>, after: Option<Value>| {
         vec![AttributePatch {
             key: "x".into(),
-            before,
-            after,
+            before: before.map(Into::into),
+            after: after.map(Into::into),
         }]
     };
     for patches in [
