@@ -65,6 +65,7 @@ mod journal;
 mod open;
 mod open_error;
 mod open_options;
+mod record;
 #[cfg(feature = "redb")]
 mod redb;
 mod replay;

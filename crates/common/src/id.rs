@@ -168,6 +168,20 @@ impl FencingToken {
     pub fn epoch(self) -> u64 {
         self.0 >> Self::COUNTER_BITS
     }
+
+    /// The lower part of the number, which counts the grants of an epoch.
+    #[doc(hidden)]
+    pub fn counter(self) -> u64 {
+        self.0 & ((1 << Self::COUNTER_BITS) - 1)
+    }
+
+    /// The token with these parts, if they have room.
+    #[doc(hidden)]
+    pub fn of_parts(epoch: u64, counter: u64) -> Option<Self> {
+        let has_room = epoch >> (u64::BITS - Self::COUNTER_BITS) == 0;
+        let token = Self(epoch.checked_shl(Self::COUNTER_BITS)? | counter);
+        (has_room && token.counter() == counter).then_some(token)
+    }
 }
 
 impl From<u64> for FencingToken {
@@ -391,6 +405,12 @@ impl NodeId {
             Repr::Short(text) => text.len.into(),
             Repr::Long(text) => text.len(),
         }
+    }
+
+    /// The text of a custom id.
+    #[doc(hidden)]
+    pub fn custom_text(&self) -> Option<&str> {
+        self.0.text()
     }
 
     /// Reads an id in the form of generated ids.

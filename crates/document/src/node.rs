@@ -29,6 +29,28 @@ pub struct Node {
 }
 
 impl Node {
+    /// A node of its stored parts.
+    #[doc(hidden)]
+    pub fn stored(
+        id: NodeId,
+        kind: SmolStr,
+        parent: Option<NodeId>,
+        text: Text,
+        children: Children,
+        attributes: Attributes,
+        marks: Marks,
+    ) -> Self {
+        Self {
+            id,
+            kind,
+            attributes,
+            text,
+            marks,
+            children,
+            parent,
+        }
+    }
+
     /// Returns the id.
     pub fn id(&self) -> &NodeId {
         &self.id

@@ -1,4 +1,5 @@
-//! The stored form of entries and blocks: a byte for the format, a checksum, and JSON.
+//! The stored form of entries and blocks: a byte for the format, a checksum, and the content. It is
+//! [binary](super::record) in what is written now, and JSON in what earlier versions wrote.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,6 +7,7 @@ use std::sync::Arc;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use super::record::{Record, RecordReader, RecordWriter};
 use super::{JournalError, OpenError, WrittenReceipt};
 use crate::document::{AssemblyError, DocumentHead, Node, Tokens, check_room};
 use crate::id::{FencingToken, NodeId};
@@ -13,8 +15,11 @@ use crate::store::TransactionResult;
 use crate::store::log::{CommitRecord, HistoryStep};
 use crate::store::notes::{Note, NoteChange, NoteKey};
 
-/// The number of the form. Another form has another number.
-pub(super) const FORMAT: u8 = 1;
+/// The number of the form that is written. Another form has another number.
+pub(super) const FORMAT: u8 = 2;
+
+/// The number of the form in JSON, which is read only.
+const JSON: u8 = 1;
 
 /// The largest number of an open, and so the largest [epoch](super::Journal::epoch): 2²⁸ - 1.
 ///
@@ -42,12 +47,12 @@ pub(super) struct StoredHead {
 
 /// What one write adds to the log: the commits of consecutive versions, and the notes that were
 /// made meanwhile.
-#[derive(Debug, Serialize, Deserialize)]
+#[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LogBlock {
     pub(super) commits: Vec<Arc<TransactionResult>>,
     /// Which of the commits are in the histories of their editors.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[serde(default)]
     pub(super) steps: Vec<HistoryStep>,
     pub(super) notes: Vec<NoteChange>,
 }
@@ -127,7 +132,7 @@ pub(super) fn node_key(id: &NodeId) -> String {
 /// An entry of a checkpoint by its key; `None` for a removed one.
 pub(super) type CheckpointEntry = (String, Option<Vec<u8>>);
 
-pub(super) fn entry<T: Serialize>(
+pub(super) fn entry<T: Record>(
     key: String,
     value: Option<&T>,
 ) -> Result<CheckpointEntry, JournalError> {
@@ -195,23 +200,31 @@ impl Unreadable {
     }
 }
 
-fn checksum(format: u8, json: &[u8]) -> Checksum {
+fn checksum(format: u8, content: &[u8]) -> Checksum {
     let mut hasher = crc32fast::Hasher::new();
     hasher.update(&[format]);
-    hasher.update(json);
+    hasher.update(content);
     hasher.finalize().to_le_bytes()
 }
 
-pub(super) fn encode<T: Serialize>(value: &T) -> Result<Vec<u8>, JournalError> {
-    let mut bytes = vec![FORMAT, 0, 0, 0, 0];
-    serde_json::to_writer(&mut bytes, value).map_err(JournalError::corrupt)?;
-    let sum = checksum(FORMAT, &bytes[5..]);
-    bytes[1..5].copy_from_slice(&sum);
+/// How many bytes the format and the checksum take.
+const HEAD_BYTES: usize = 1 + size_of::<Checksum>();
+
+pub(super) fn encode<T: Record>(value: &T) -> Result<Vec<u8>, JournalError> {
+    /// The record of a keystroke needs no more.
+    const ROOM: usize = 128;
+    let mut bytes = Vec::with_capacity(ROOM);
+    bytes.extend([FORMAT, 0, 0, 0, 0]);
+    let mut writer = RecordWriter::after(bytes);
+    value.write(&mut writer).map_err(JournalError::corrupt)?;
+    let mut bytes = writer.into_bytes();
+    let sum = checksum(FORMAT, &bytes[HEAD_BYTES..]);
+    bytes[1..HEAD_BYTES].copy_from_slice(&sum);
     Ok(bytes)
 }
 
 /// Something stored, as it is read.
-pub(super) trait StoredForm: DeserializeOwned {
+pub(super) trait StoredForm: DeserializeOwned + Record {
     /// Checks what its type does not: that a store can continue all of its numbers.
     fn check(&self) -> Result<(), AssemblyError> {
         Ok(())
@@ -269,26 +282,36 @@ pub(super) fn check_block(number: u64) -> Result<(), AssemblyError> {
 }
 
 pub(super) fn decode<T: StoredForm>(bytes: &[u8]) -> Result<T, Unreadable> {
-    let Some((&[format, ref sum @ ..], json)) = bytes.split_first_chunk::<5>() else {
+    let Some((&[format, ref sum @ ..], content)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
         let message = format_args!("{} bytes are too few", bytes.len());
         return Err(Unreadable::corrupt(message));
     };
-    if checksum(format, json) != *sum {
+    if checksum(format, content) != *sum {
         return Err(Unreadable::corrupt("a checksum is wrong"));
     }
-    if format != FORMAT {
-        return Err(Unreadable::Newer(format));
-    }
-    let read: T = serde_json::from_slice(json).map_err(Unreadable::corrupt)?;
+    let read: T = match format {
+        JSON => serde_json::from_slice(content).map_err(Unreadable::corrupt)?,
+        FORMAT => read(content).map_err(Unreadable::corrupt)?,
+        _ => return Err(Unreadable::Newer(format)),
+    };
     read.check().map_err(Unreadable::corrupt)?;
     Ok(read)
+}
+
+/// Reads a value in the binary form.
+fn read<T: Record>(content: &[u8]) -> Result<T, minicbor::decode::Error> {
+    let mut reader = RecordReader::new(content);
+    let value = T::read(&mut reader)?;
+    reader.finish()?;
+    Ok(value)
 }
 
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::document::{NodeSpec, View};
+    use crate::store::DataStore;
 
-    impl StoredForm for Vec<String> {}
 
     #[test]
     fn each_key_of_a_note_is_another() {
@@ -314,15 +337,22 @@ mod tests {
 
     #[test]
     fn any_flipped_bit_of_stored_bytes_is_found() {
-        let bytes = encode(&["some", "text"]).unwrap();
-        assert_eq!(decode::<Vec<String>>(&bytes).unwrap(), ["some", "text"]);
+        let node = NodeSpec::new("p").with_text("some text").with_id("some");
+        let store = DataStore::new();
+        let mut transaction = store.begin("ann").unwrap();
+        transaction.create(node).unwrap();
+        transaction.commit().unwrap();
+        let document = store.snapshot();
+        let node = document.node("some").unwrap();
+        let bytes = encode(node).unwrap();
+        assert_eq!(decode::<Node>(&bytes).unwrap(), *node);
         for bit in 0..8 * bytes.len() {
             let mut damaged = bytes.clone();
             damaged[bit / 8] ^= 1 << (bit % 8);
-            assert!(decode::<Vec<String>>(&damaged).is_err(), "bit {bit}");
+            assert!(decode::<Node>(&damaged).is_err(), "bit {bit}");
         }
         for len in 0..bytes.len() {
-            assert!(decode::<Vec<String>>(&bytes[..len]).is_err(), "{len} bytes");
+            assert!(decode::<Node>(&bytes[..len]).is_err(), "{len} bytes");
         }
     }
 }
