@@ -521,7 +521,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("openDanglingLink", OpenError::DanglingLink { target: "notes.doclock".into() }),
         ("openLocked", OpenError::Locked),
         ("openForeign", OpenError::Foreign),
-        ("openNewer", OpenError::Newer { found: 7, known: 1 }),
+        ("openNewer", OpenError::Newer { found: 7, known: 2 }),
         ("openNoPermission", OpenError::NoPermission { message: "denied".into() }),
         ("openCorrupt", OpenError::Corrupt(journal())),
         ("journal", OpenError::Journal(journal())),
@@ -539,7 +539,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("replicaMissingVersion", ReplicaError::MissingVersion { block: 7, version: 15, expected: 13 }),
         ("replicaDiffers", ReplicaError::Differs { block: 6 }),
         ("replicaDamaged", ReplicaError::Damaged { block: 7, cause: journal() }),
-        ("replicaNewer", ReplicaError::Newer { block: 7, found: 7, known: 1 }),
+        ("replicaNewer", ReplicaError::Newer { block: 7, found: 7, known: 2 }),
         ("journal", ReplicaError::Journal(journal())),
         ("openCorrupt", ReplicaError::Load(Box::new(OpenError::Corrupt(journal())))),
     ]));

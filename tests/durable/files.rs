@@ -122,8 +122,8 @@ fn durable_06_a_newer_format_is_refused_and_stays_as_it_is() {
         }
         drop(journal);
         let error = refusal(&folder);
-        assert_eq!(error, OpenError::Newer { found: 7, known: 1 });
-        let expected = "the document is stored in format 7, and only format 1 is known";
+        assert_eq!(error, OpenError::Newer { found: 7, known: 2 });
+        let expected = "the document is stored in format 7, and formats up to 2 are known";
         assert_eq!(error.to_string(), expected);
     }
 }

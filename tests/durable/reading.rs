@@ -11,8 +11,9 @@ use doclock::durable::{
     VersionError,
 };
 use doclock::{Editor, View, dsl::*};
+use serde_json::Value;
 
-use crate::{Folder, add, later};
+use crate::{Folder, add, later, parts};
 
 fn keeping() -> DurableOptions {
     later().keep_log(1 << 20)
@@ -173,13 +174,13 @@ fn durable_10_a_version_that_the_log_does_not_lead_to_is_found() {
     journal
         .load(&mut |part| {
             if let StoredPart::Block { number, bytes } = part {
-                let json = String::from_utf8(bytes[5..].to_vec()).unwrap();
-                let json = json.replace("\"text\":\"abc\"", "\"text\":\"xyz\"");
-                if json.as_bytes() != &bytes[5..] {
-                    let mut block = [&bytes[..1], json.as_bytes()].concat();
-                    let sum = crc32fast::hash(&block).to_le_bytes();
-                    block.splice(1..1, sum);
-                    changed.block = Some((number, block));
+                // The text of the node, in the commit that inserts it.
+                let mut block = parts::tree(bytes);
+                if let Some(text @ Value::String(_)) = block.pointer_mut("/0/0/7/0/2/0/3")
+                    && *text == "abc"
+                {
+                    *text = "xyz".into();
+                    changed.block = Some((number, parts::part_of(bytes[0], &block)));
                 }
             }
             Ok(())

@@ -12,7 +12,7 @@ use doclock::lock::{AcquireOptions, CancelToken};
 use doclock::transaction::Hooks;
 use doclock::{DataStore, Editor, TransactionManager, View, codes::CodedError, dsl::*};
 
-use crate::{Folder, add, later};
+use crate::{Folder, add, later, parts};
 
 /// A journal in memory, whose writes end when the test says so.
 struct Gate {
@@ -48,12 +48,14 @@ impl GateKeeper {
         let Some((_, block)) = self.begun.recv().unwrap().block else {
             return Vec::new();
         };
-        // A block is JSON after a byte for the format and four for a checksum.
-        let block: serde_json::Value = serde_json::from_slice(&block[5..]).unwrap();
-        let commits = block["commits"].as_array().unwrap().iter();
-        commits
-            .map(|commit| commit["version"].as_u64().unwrap())
-            .collect()
+        // A commit has the difference to the version of the commit before.
+        let block = parts::tree(&block);
+        let commits = block[0].as_array().unwrap().iter();
+        let versions = commits.scan(0, |version, commit| {
+            *version += commit[2].as_u64().unwrap();
+            Some(*version)
+        });
+        versions.collect()
     }
 
     pub(crate) fn end(&self) {

@@ -312,7 +312,6 @@ mod tests {
     use crate::document::{NodeSpec, View};
     use crate::store::DataStore;
 
-
     #[test]
     fn each_key_of_a_note_is_another() {
         let event = |inbox: &str, id: &str| NoteKey::Event(inbox.into(), id.into());

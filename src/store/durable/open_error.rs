@@ -37,11 +37,11 @@ pub enum OpenError {
     #[error("the file is not a document of doclock")]
     Foreign,
     /// A later version of doclock has written the file.
-    #[error("the document is stored in format {found}, and only format {known} is known")]
+    #[error("the document is stored in format {found}, and formats up to {known} are known")]
     Newer {
         /// The format of the document.
         found: u8,
-        /// The format that this version reads.
+        /// The last format that this version reads.
         known: u8,
     },
     /// The process may not read or write the file.

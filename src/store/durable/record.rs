@@ -102,5 +102,8 @@ struct Numbers {
 
 /// How many of these fields are written: all up to the last one that is not left out.
 fn used(fields: &[bool]) -> usize {
-    fields.iter().rposition(|is_used| *is_used).map_or(0, |last| last + 1)
+    fields
+        .iter()
+        .rposition(|is_used| *is_used)
+        .map_or(0, |last| last + 1)
 }

@@ -20,11 +20,11 @@
 use serde_json::Value;
 
 use super::{Read, Record, RecordReader, RecordWriter, Written, used};
+use crate::document::value::BoundedValue;
 use crate::document::{
     AttributePatch, Change, Changes, ChildPosition, MarksChange, Position, RightHalf, Selection,
     SplitPoint,
 };
-use crate::document::value::BoundedValue;
 use crate::id::NodeId;
 
 impl Record for Changes {

@@ -172,9 +172,7 @@ pub(super) fn read_commit(
         false => None,
     };
     let undone = match fields > 10 {
-        true => from.optional(|from| {
-            from.each(|from| Ok(version.wrapping_sub(from.number()?)))
-        })?,
+        true => from.optional(|from| from.each(|from| Ok(version.wrapping_sub(from.number()?))))?,
         false => None,
     };
     let idempotency_key = match fields > 11 {

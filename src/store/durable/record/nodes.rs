@@ -24,7 +24,11 @@ impl Record for Node {
             to.pieces(self.text().bytes(), self.text().chunks())?;
         }
         if fields > 4 {
-            to.each(self.children().len(), self.children().iter(), RecordWriter::id)?;
+            to.each(
+                self.children().len(),
+                self.children().iter(),
+                RecordWriter::id,
+            )?;
         }
         if fields > 5 {
             to.serialized(self.attributes())?;
@@ -58,7 +62,9 @@ impl Record for Node {
             true => from.value()?,
             false => Marks::default(),
         };
-        Ok(Self::stored(id, kind, parent, text, children, attributes, marks))
+        Ok(Self::stored(
+            id, kind, parent, text, children, attributes, marks,
+        ))
     }
 }
 
@@ -70,8 +76,12 @@ impl Record for Marks {
     /// Normalizes for a text of any length; the range is checked when the marks are applied.
     fn read(from: &mut RecordReader<'_>) -> Read<Self> {
         let marks = from.each(RecordReader::value)?;
-        Self::normal(marks, usize::MAX)
-            .map_err(|mark| from.error(format_args!("the mark `{}` ends before it starts", mark.kind)))
+        Self::normal(marks, usize::MAX).map_err(|mark| {
+            from.error(format_args!(
+                "the mark `{}` ends before it starts",
+                mark.kind
+            ))
+        })
     }
 }
 

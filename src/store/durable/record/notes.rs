@@ -114,12 +114,7 @@ impl RecordReader<'_> {
         }
     }
 
-    fn note(
-        &mut self,
-        kind: u64,
-        fields: u64,
-        commits: &[Arc<TransactionResult>],
-    ) -> Read<Note> {
+    fn note(&mut self, kind: u64, fields: u64, commits: &[Arc<TransactionResult>]) -> Read<Note> {
         match (kind, fields) {
             (RECEIPT, 6) => self.receipt(commits).map(Note::Receipt),
             (EVENT, 2) => self.deserialized().map(Note::Event),
@@ -163,4 +158,3 @@ fn receipt_of(commit: &TransactionResult) -> TransactionResult {
         ..commit.clone()
     }
 }
-

@@ -48,7 +48,8 @@ fn number() -> BoxedStrategy<u64> {
         Just(1 << 53),
         Just((1 << 53) + 1),
         any::<u64>(),
-    ].boxed()
+    ]
+    .boxed()
 }
 
 fn index() -> BoxedStrategy<usize> {
@@ -65,7 +66,8 @@ fn text() -> BoxedStrategy<String> {
         Just("x".repeat(70_000)),
         "[a-c]{1,3}",
         any::<String>(),
-    ].boxed()
+    ]
+    .boxed()
 }
 
 fn small() -> BoxedStrategy<SmolStr> {
@@ -77,7 +79,8 @@ fn id() -> BoxedStrategy<NodeId> {
         (0..3u32, 0..30u64).prop_map(|(session, counter)| NodeId::generated(session, counter)),
         (any::<u32>(), number()).prop_map(|(session, counter)| NodeId::generated(session, counter)),
         text().prop_map(|text| NodeId::from(if text.is_empty() { "id" } else { &text })),
-    ].boxed()
+    ]
+    .boxed()
 }
 
 fn json_value() -> BoxedStrategy<Value> {
@@ -97,25 +100,30 @@ fn json_value() -> BoxedStrategy<Value> {
     leaf.prop_recursive(4, 12, 3, |inner| {
         prop_oneof![
             vec(inner.clone(), 0..3).prop_map(Value::from),
-            vec((text(), inner), 0..3)
-                .prop_map(|fields| Value::Object(Map::from_iter(fields))),
+            vec((text(), inner), 0..3).prop_map(|fields| Value::Object(Map::from_iter(fields))),
         ]
     })
     .boxed()
 }
 
 fn attributes() -> BoxedStrategy<Attributes> {
-    vec((small(), json_value()), 0..3).prop_map(Attributes::from_iter).boxed()
+    vec((small(), json_value()), 0..3)
+        .prop_map(Attributes::from_iter)
+        .boxed()
 }
 
 fn mark() -> BoxedStrategy<Mark> {
-    (small(), index(), index(), attributes()).prop_map(|(kind, one, other, attributes)| {
-        Mark::new(kind, one.min(other)..one.max(other)).with_attributes(attributes)
-    }).boxed()
+    (small(), index(), index(), attributes())
+        .prop_map(|(kind, one, other, attributes)| {
+            Mark::new(kind, one.min(other)..one.max(other)).with_attributes(attributes)
+        })
+        .boxed()
 }
 
 fn marks() -> BoxedStrategy<Marks> {
-    vec(mark(), 0..4).prop_map(|marks| Marks::normal(marks, usize::MAX).unwrap()).boxed()
+    vec(mark(), 0..4)
+        .prop_map(|marks| Marks::normal(marks, usize::MAX).unwrap())
+        .boxed()
 }
 
 fn node() -> BoxedStrategy<Arc<Node>> {
@@ -128,17 +136,20 @@ fn node() -> BoxedStrategy<Arc<Node>> {
         attributes(),
         marks(),
     );
-    parts.prop_map(|(id, kind, parent, text, children, attributes, marks)| {
-        let distinct: HashSet<_> = children.into_iter().collect();
-        let children = distinct.into_iter().collect();
-        let node = Node::stored(id, kind, parent, text, children, attributes, marks);
-        Arc::new(node)
-    })
-    .boxed()
+    parts
+        .prop_map(|(id, kind, parent, text, children, attributes, marks)| {
+            let distinct: HashSet<_> = children.into_iter().collect();
+            let children = distinct.into_iter().collect();
+            let node = Node::stored(id, kind, parent, text, children, attributes, marks);
+            Arc::new(node)
+        })
+        .boxed()
 }
 
 fn place() -> BoxedStrategy<ChildPosition> {
-    (id(), index()).prop_map(|(parent, index)| ChildPosition { parent, index }).boxed()
+    (id(), index())
+        .prop_map(|(parent, index)| ChildPosition { parent, index })
+        .boxed()
 }
 
 fn selection() -> BoxedStrategy<Selection> {
@@ -151,20 +162,21 @@ fn selection() -> BoxedStrategy<Selection> {
             Selection::new(anchor, focus)
         }),
         (at(), at()).prop_map(|(anchor, focus)| Selection::new(anchor, focus)),
-    ].boxed()
+    ]
+    .boxed()
 }
 
 fn marks_change() -> BoxedStrategy<MarksChange> {
-    (marks(), marks()).prop_map(|(removed, added)| MarksChange { removed, added }).boxed()
+    (marks(), marks())
+        .prop_map(|(removed, added)| MarksChange { removed, added })
+        .boxed()
 }
 
 fn patch() -> BoxedStrategy<AttributePatch> {
     let value = || json_value().prop_map(|value| Some(value).filter(|value| !value.is_null()));
-    (small(), value(), value()).prop_map(|(key, before, after)| AttributePatch {
-        key,
-        before,
-        after,
-    }).boxed()
+    (small(), value(), value())
+        .prop_map(|(key, before, after)| AttributePatch { key, before, after })
+        .boxed()
 }
 
 fn split() -> BoxedStrategy<(NodeId, SplitPoint, Box<RightHalf>, ChildPosition)> {
@@ -223,13 +235,13 @@ fn change() -> BoxedStrategy<Change> {
 }
 
 fn operation() -> BoxedStrategy<ExecutedOperation> {
-    (small(), option::of(id()), vec(id(), 0..3)).prop_map(|(name, node_id, created)| {
-        ExecutedOperation {
+    (small(), option::of(id()), vec(id(), 0..3))
+        .prop_map(|(name, node_id, created)| ExecutedOperation {
             name,
             node_id,
             created,
-        }
-    }).boxed()
+        })
+        .boxed()
 }
 
 fn commit() -> BoxedStrategy<TransactionResult> {
@@ -238,25 +250,26 @@ fn commit() -> BoxedStrategy<TransactionResult> {
     let content = (vec(operation(), 0..3), vec(change(), 0..3));
     let selections = (option::of(selection()), option::of(selection()));
     let flags = (any::<bool>(), any::<bool>());
-    (numbers, names, content, selections, flags).prop_map(
-        |((session, number, version, token), (owner, key), content, selections, flags)| {
-            TransactionResult {
-                transaction_id: TransactionId { session, number },
-                version,
-                changed: flags.0,
-                owner: OwnerId::from(owner.as_str()),
-                fencing_token: FencingToken(token),
-                idempotency_key: key,
-                operations: content.0,
-                changes: content.1.into_iter().collect(),
-                selection_before: selections.0,
-                selection_after: selections.1,
-                repeated: flags.1,
-                hook_failures: Vec::new(),
-            }
-        },
-    )
-    .boxed()
+    (numbers, names, content, selections, flags)
+        .prop_map(
+            |((session, number, version, token), (owner, key), content, selections, flags)| {
+                TransactionResult {
+                    transaction_id: TransactionId { session, number },
+                    version,
+                    changed: flags.0,
+                    owner: OwnerId::from(owner.as_str()),
+                    fencing_token: FencingToken(token),
+                    idempotency_key: key,
+                    operations: content.0,
+                    changes: content.1.into_iter().collect(),
+                    selection_before: selections.0,
+                    selection_after: selections.1,
+                    repeated: flags.1,
+                    hook_failures: Vec::new(),
+                }
+            },
+        )
+        .boxed()
 }
 
 fn receipt(key: SmolStr, number: u64, digest: u128, result: TransactionResult) -> NoteChange {
@@ -304,21 +317,23 @@ fn notes(text: &str, number: u64) -> Vec<NoteChange> {
 
 fn block() -> BoxedStrategy<LogBlock> {
     let step = option::of(vec(number(), 0..3));
-    (vec((commit(), step), 0..4), text(), number()).prop_map(|(parts, text, token)| {
-        let (mut commits, mut steps) = (Vec::new(), Vec::new());
-        for (nth, (mut commit, undone)) in parts.into_iter().enumerate() {
-            commit.version = 100 + nth as u64;
-            steps.extend(undone.map(|undone| (commit.version, undone.into())));
-            commits.push(Arc::new(commit));
-        }
-        let mut notes = notes(&text, token);
-        notes.extend(commits.iter().map(|commit| receipt_of(commit)));
-        LogBlock {
-            commits,
-            steps,
-            notes,
-        }
-    }).boxed()
+    (vec((commit(), step), 0..4), text(), number())
+        .prop_map(|(parts, text, token)| {
+            let (mut commits, mut steps) = (Vec::new(), Vec::new());
+            for (nth, (mut commit, undone)) in parts.into_iter().enumerate() {
+                commit.version = 100 + nth as u64;
+                steps.extend(undone.map(|undone| (commit.version, undone.into())));
+                commits.push(Arc::new(commit));
+            }
+            let mut notes = notes(&text, token);
+            notes.extend(commits.iter().map(|commit| receipt_of(commit)));
+            LogBlock {
+                commits,
+                steps,
+                notes,
+            }
+        })
+        .boxed()
 }
 
 /// What is equal if two blocks are, and their bytes, which have the notes.
@@ -408,7 +423,14 @@ fn a_head_and_each_kind_of_note_are_read_as_they_were_written() {
 fn a_receipt_in_the_block_of_its_commit_takes_a_few_bytes() {
     let commit = Arc::new(TransactionResult {
         idempotency_key: Some("key".into()),
-        ..TransactionResult::nothing_done(TransactionId { session: 7, number: 8 }, 9, "ann".into())
+        ..TransactionResult::nothing_done(
+            TransactionId {
+                session: 7,
+                number: 8,
+            },
+            9,
+            "ann".into(),
+        )
     });
     let mut block = LogBlock {
         notes: vec![receipt_of(&commit)],
@@ -433,8 +455,16 @@ fn no_operation_has_two_numbers() {
 fn damage_is_found_with_its_place_and_what_it_is() {
     let cases: [(&[u8], Option<usize>, &str); 12] = [
         (&[], None, "end of input bytes"),
-        (&[0x83, 0x80, 0x80, 0x80], Some(0), "an array has 3 items, not 2"),
-        (&[0x82, 0x80, 0x80, 0x00], Some(3), "1 bytes follow the value"),
+        (
+            &[0x83, 0x80, 0x80, 0x80],
+            Some(0),
+            "an array has 3 items, not 2",
+        ),
+        (
+            &[0x82, 0x80, 0x80, 0x00],
+            Some(3),
+            "1 bytes follow the value",
+        ),
         (&[0x82, 0x9f, 0xff, 0x80], Some(1), "an array has no length"),
         (&[0x82, 0x80], None, "end of input bytes"),
         (
@@ -448,17 +478,23 @@ fn damage_is_found_with_its_place_and_what_it_is() {
             "invalid utf-8 at position 6",
         ),
         (
-            &[0x82, 0x81, 0x86, 1, 1, 1, 0x60, 0x1a, 0x10, 0, 0, 0, 1, 0x80],
+            &[
+                0x82, 0x81, 0x86, 1, 1, 1, 0x60, 0x1a, 0x10, 0, 0, 0, 1, 0x80,
+            ],
             Some(13),
             "no token has epoch 268435456 and number 1",
         ),
         (
-            &[0x82, 0x81, 0x87, 1, 1, 1, 0x60, 1, 1, 0x81, 0x81, 0x18, 200, 0x80],
+            &[
+                0x82, 0x81, 0x87, 1, 1, 1, 0x60, 1, 1, 0x81, 0x81, 0x18, 200, 0x80,
+            ],
             Some(13),
             "no operation has number 200",
         ),
         (
-            &[0x82, 0x81, 0x88, 1, 1, 1, 0x60, 1, 1, 0x80, 0x81, 0x83, 11, 0xf6, 0xf6, 0x80],
+            &[
+                0x82, 0x81, 0x88, 1, 1, 1, 0x60, 1, 1, 0x80, 0x81, 0x83, 11, 0xf6, 0xf6, 0x80,
+            ],
             Some(13),
             "there is no change 11",
         ),
@@ -479,7 +515,10 @@ fn damage_is_found_with_its_place_and_what_it_is() {
             Some(place) => format!("decode error at position {place}: {expected}"),
             None => expected.to_owned(),
         };
-        assert!(error.starts_with(&expected), "{error:?} is not {expected:?}");
+        assert!(
+            error.starts_with(&expected),
+            "{error:?} is not {expected:?}"
+        );
     }
 }
 
@@ -497,7 +536,15 @@ fn the_deepest_value_is_read_and_a_deeper_one_refused() {
         let attributes = Attributes::from_iter([("deep", value)]);
         let (text, children) = (Text::default(), Children::default());
         let id = NodeId::from("id");
-        Node::stored(id, "p".into(), None, text, children, attributes, Marks::default())
+        Node::stored(
+            id,
+            "p".into(),
+            None,
+            text,
+            children,
+            attributes,
+            Marks::default(),
+        )
     };
     check(&nested(Attributes::MAX_LEVELS));
     let deeper = written(&nested(Attributes::MAX_LEVELS + 1));

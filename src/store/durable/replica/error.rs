@@ -51,13 +51,13 @@ pub enum ReplicaError {
         cause: JournalError,
     },
     /// A later version of doclock has written the block.
-    #[error("block {block} has format {found}, and only format {known} is known")]
+    #[error("block {block} has format {found}, and formats up to {known} are known")]
     Newer {
         /// The number of the block.
         block: u64,
         /// The format of the block.
         found: u8,
-        /// The format that this version reads.
+        /// The last format that this version reads.
         known: u8,
     },
     /// The journal cannot be read.
