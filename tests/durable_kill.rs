@@ -33,7 +33,7 @@ mod kill {
 
     /// Checkpoints are frequent, so that many kills meet one.
     fn options() -> DurableOptions {
-        DurableOptions::new().checkpoint_after(20_000)
+        DurableOptions::new().checkpoint_after(4_000)
     }
 
     /// Reports in one write, so that no line is half a line.

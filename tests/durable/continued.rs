@@ -171,12 +171,12 @@ fn durable_08_any_operations_are_the_same_after_checkpoints_in_between() {
 #[test]
 fn durable_08_a_checkpoint_follows_also_if_one_thread_commits() {
     let memory = Memory::default();
-    let store = memory.open(DurableOptions::new().checkpoint_after(1000));
+    let store = memory.open(DurableOptions::new().checkpoint_after(200));
     for nth in 0..100 {
         add(&store, &format!("{nth}"));
         let stored = memory.stored();
         let bytes: usize = stored.blocks.values().map(Vec::len).sum();
-        assert!(bytes < 2000, "{bytes} after {nth}");
+        assert!(bytes < 400, "{bytes} after {nth}");
     }
     assert!(store.close().unwrap().checkpoints > 10);
 }

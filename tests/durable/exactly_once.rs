@@ -336,7 +336,7 @@ fn durable_04_an_effect_is_stored_with_its_receipt_or_mark_or_not_at_all() {
     for failure in [Failure::Before, Failure::After, Failure::Panic] {
         for at in 2..14 {
             let memory = Memory::default();
-            let store = memory.open(DurableOptions::new().checkpoint_after(300));
+            let store = memory.open(DurableOptions::new().checkpoint_after(60));
             memory.fail_at(at, failure);
             let work = |store: &DataStore, nth: u64| -> bool {
                 let id = format!("{nth}");

@@ -45,7 +45,7 @@ fn since(store: &DataStore, version: u64) -> Vec<TransactionResult> {
 
 #[test]
 fn durable_09_kept_commits_are_there_after_each_of_several_opens() {
-    for checkpoint_after in [0, 2000, ALL] {
+    for checkpoint_after in [0, 400, ALL] {
         let memory = Memory::default();
         let options = kept(ALL, 1 << 20).checkpoint_after(checkpoint_after);
         let (mut expected, mut journal) = (Vec::new(), memory);
@@ -121,7 +121,7 @@ fn durable_09_the_kept_log_is_bounded() {
 fn durable_09_a_file_with_a_kept_log_does_not_grow_without_end() {
     let folder = Folder::new();
     let size_after = |rounds: usize| {
-        let store = folder.open_with(kept(20_000, 0).checkpoint_after(5000));
+        let store = folder.open_with(kept(4000, 0).checkpoint_after(1000));
         // One node, so the document does not grow.
         let manager = TransactionManager::new(store.clone());
         if !store.snapshot().contains("a") {
@@ -157,7 +157,7 @@ fn durable_09_the_document_is_the_same_with_and_without_the_kept_log() {
 #[test]
 fn durable_09_a_damaged_or_missing_kept_block_is_found_at_the_open() {
     let memory = Memory::default();
-    let store = memory.open(kept(ALL, 0).checkpoint_after(1000));
+    let store = memory.open(kept(ALL, 0).checkpoint_after(200));
     commits(&store, 20);
     store.close().unwrap();
     let refused = |damage: &dyn Fn(&mut Blocks)| {
@@ -194,7 +194,7 @@ fn only_blocks(memory: &Memory) -> Memory {
 
 #[test]
 fn durable_09_a_document_rebuilt_from_its_log_is_the_same_and_handles_no_message_again() {
-    let options = || kept(ALL, 1 << 20).checkpoint_after(3000);
+    let options = || kept(ALL, 1 << 20).checkpoint_after(600);
     let memory = Memory::default();
     let handle = |store: &DataStore, id: &str| {
         let effect = |transaction: &mut doclock::Draft, message: &(String, ())| {

@@ -345,8 +345,8 @@ fn durable_10_every_read_beside_a_writer_is_of_one_moment() {
     let options = || {
         later()
             .allow_readers()
-            .checkpoint_after(2_000)
-            .keep_log(6_000)
+            .checkpoint_after(400)
+            .keep_log(1_200)
     };
     drop(folder.open_with(options()));
     let done = AtomicBool::new(false);

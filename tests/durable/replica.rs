@@ -332,7 +332,7 @@ fn cluster_04_a_replica_keeps_the_blocks_since_the_last_checkpoint_only() {
     let memory = Memory::default();
     let store = memory.open(
         DurableOptions::new()
-            .checkpoint_after(2000)
+            .checkpoint_after(400)
             .keep_log(1 << 20),
     );
     let mut replica = load(&memory);

@@ -318,10 +318,10 @@ fn cluster_04_a_replica_continues_as_an_open_of_its_journal_does() {
     let loads = Arc::new(AtomicUsize::new(0));
     for round in 0..60 {
         let dice = &mut Dice(seed.wrapping_add(round));
-        let checkpoint_after = [0, 3000, 20_000, usize::MAX][dice.below(4)];
+        let checkpoint_after = [0, 600, 4000, usize::MAX][dice.below(4)];
         let store = StoreOptions::new().kept_commits(1 << 20).remembered_keys(5);
         let options = DurableOptions::new()
-            .keep_log([0, 5000, usize::MAX][dice.below(3)])
+            .keep_log([0, 1000, usize::MAX][dice.below(3)])
             .checkpoint_after(checkpoint_after)
             .store(store);
         let laxer = options.clone().durability(Durability::Later);

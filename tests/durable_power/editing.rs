@@ -67,7 +67,7 @@ impl Plan {
         Self {
             threads: if dice.one_in(2) { 3 } else { 1 },
             commits,
-            checkpoint_after: [0, 2_000, 20_000][dice.below(3)],
+            checkpoint_after: [0, 400, 4_000][dice.below(3)],
             closes: dice.one_in(2),
         }
     }

@@ -87,7 +87,7 @@ fn starts() -> [(&'static str, Vec<u8>, Known); 2] {
     run.session(&PLAN, &mut dice).unwrap();
     let plan = Plan {
         commits: 20,
-        checkpoint_after: 2_000,
+        checkpoint_after: 400,
         closes: false,
         ..PLAN
     };

@@ -137,7 +137,7 @@ fn durable_02_a_power_cut_in_the_open_after_a_kill_loses_nothing() {
     let edited = Run::new(Disk::with(crate::created()), Known::of_an_empty_disk());
     let plan = Plan {
         commits: 8,
-        checkpoint_after: 2_000,
+        checkpoint_after: 400,
         ..PLAN
     };
     edited.session(&plan, &mut dice).unwrap();

@@ -20,7 +20,7 @@ fn cluster_04_a_follower_reads_while_the_owner_writes_and_takes_over_without_loa
     let document = name("followed");
     let (server, other) = (connect(&parameters), connect(&parameters));
     let (term, journal) = acquire(&server, &document, "ann");
-    let options = DurableOptions::new().checkpoint_after(2000);
+    let options = DurableOptions::new().checkpoint_after(400);
     let store = DataStore::open_journal(journal, options.clone()).unwrap();
     let manager = TransactionManager::new(store.clone());
     let mut reader = other.reader(&document).unwrap();

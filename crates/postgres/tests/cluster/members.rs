@@ -137,7 +137,7 @@ fn cluster_04_each_snapshot_of_a_follower_is_a_version_of_the_owner() {
     let document = name("history");
     let (server, other) = (connect(&parameters), connect(&parameters));
     let durable = DurableOptions::new().durability(Durability::Later);
-    let durable = durable.checkpoint_after(20_000);
+    let durable = durable.checkpoint_after(4_000);
     let owner = join(&server, &document, member("ann").durable(durable.clone()));
     let store = owner.wait_store(LIMIT).unwrap();
     let follower = member("bob").durable(durable).follow_only();
@@ -426,7 +426,7 @@ fn cluster_05_a_follower_behind_the_cut_loads_the_document_again() {
     };
     let document = name("behind");
     let server = connect(&parameters);
-    let durable = DurableOptions::new().checkpoint_after(1000);
+    let durable = DurableOptions::new().checkpoint_after(200);
     let owner = join(&server, &document, member("ann").durable(durable.clone()));
     let store = owner.wait_store(LIMIT).unwrap();
     write(&store);

@@ -262,7 +262,7 @@ fn cluster_02_a_document_continues_at_the_next_owner() {
         let server = connect(&parameters);
         let (term, journal) = acquire(&server, &document, "ann");
         // Each open checks the blocks and the checkpoint of the one before.
-        let options = DurableOptions::new().checkpoint_after(2000);
+        let options = DurableOptions::new().checkpoint_after(400);
         let store = DataStore::open_journal(journal, options).unwrap();
         let manager = TransactionManager::new(store.clone());
         let before = store.version();

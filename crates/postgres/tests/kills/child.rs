@@ -35,7 +35,7 @@ pub(crate) const THREADS: usize = 3;
 
 /// Small checkpoints, so that many faults meet one.
 pub(crate) fn durable_options() -> DurableOptions {
-    DurableOptions::new().checkpoint_after(30_000)
+    DurableOptions::new().checkpoint_after(6_000)
 }
 
 /// The arguments: with what, the connection parameters, the document, the number of the process.

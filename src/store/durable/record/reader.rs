@@ -156,6 +156,8 @@ impl<'b> RecordReader<'b> {
 
     /// Reads a value as serde derives it.
     pub(super) fn deserialized<T: DeserializeOwned>(&mut self) -> Read<T> {
+        // A list makes room for the length that it claims: only if so many items are there.
+        self.decoder.clone().skip()?;
         let mut deserializer = Deserializer::from(self.decoder.clone());
         let read = T::deserialize(&mut deserializer);
         self.decoder = deserializer.into_decoder();
