@@ -21,9 +21,10 @@
 //! - **Numbers of a commit** are the differences to the commit before in the part, modulo 2⁶⁴. A
 //!   fencing token is two numbers, its epoch and its counter. The session is null if it is that of
 //!   the commit before.
-//! - **An id** is `[counter]` in the session of the last commit, `[session, counter]`, or a text. An
-//!   id that was among the last [`IDS`] ones is the number of its place among them instead, and so
-//!   is a name (of an owner, a type, a kind of marks, a key) among the last [`NAMES`] ones.
+//! - **An id** is `[counter]` in the session of the last commit, `[session, counter]`, or a text.
+//! - **A name** of an owner, a type, a kind of marks, an attribute or a key is a text.
+//! - **An id that was spelled out** among the last 16 ones is the number of its place among them
+//!   instead, and so is a name among the last 8 ones.
 //! - **The name of an operation** is its place in the list [`WORDS`](words::WORDS), or a text.
 
 mod changes;
