@@ -24,11 +24,11 @@ const ENTRIES: [(&str, &str); 4] = [
     ),
     (
         "node/2675564263:1",
-        concat!(r#"{"id":"2675564263:1","type":"item","text":"zwei","parent":"list"}"#,),
+        r#"{"id":"2675564263:1","type":"item","text":"zwei","parent":"list"}"#,
     ),
     (
         "node/list",
-        concat!(r#"{"id":"list","type":"list","children":["one","2675564263:1"]}"#,),
+        r#"{"id":"list","type":"list","children":["one","2675564263:1"]}"#,
     ),
     (
         "node/one",
