@@ -17,13 +17,10 @@
 //! selection = [id] / [id, offset] / [id, anchor, focus] / [id, anchor, id, focus]
 //! ```
 
-use serde_json::Value;
-
 use super::{Read, Record, RecordReader, RecordWriter, Written, used};
-use crate::document::value::BoundedValue;
 use crate::document::{
-    AttributePatch, Change, Changes, ChildPosition, MarksChange, Position, RightHalf, Selection,
-    SplitPoint,
+    AttributePatch, AttributeValue, Change, Changes, ChildPosition, MarksChange, Position,
+    RightHalf, Selection, SplitPoint,
 };
 use crate::id::NodeId;
 
@@ -297,8 +294,8 @@ impl Record for AttributePatch {
 }
 
 /// Reads the value of an attribute; `None` for an absent one.
-fn attribute(from: &mut RecordReader<'_>) -> Read<Option<Value>> {
-    let BoundedValue(value) = from.deserialized()?;
+fn attribute(from: &mut RecordReader<'_>) -> Read<Option<AttributeValue>> {
+    let value: AttributeValue = from.deserialized()?;
     Ok(Some(value).filter(|value| !value.is_null()))
 }
 

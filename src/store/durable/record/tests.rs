@@ -175,7 +175,11 @@ fn marks_change() -> BoxedStrategy<MarksChange> {
 fn patch() -> BoxedStrategy<AttributePatch> {
     let value = || json_value().prop_map(|value| Some(value).filter(|value| !value.is_null()));
     (small(), value(), value())
-        .prop_map(|(key, before, after)| AttributePatch { key, before, after })
+        .prop_map(|(key, before, after)| AttributePatch {
+            key,
+            before: before.map(Into::into),
+            after: after.map(Into::into),
+        })
         .boxed()
 }
 
