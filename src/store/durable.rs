@@ -23,8 +23,8 @@
 //! A call that commits returns when its commit is durable, or at once with [`Durability::Later`],
 //! which the store, a manager or a single call can ask for. It waits after it has released the
 //! lock, so other transactions run meanwhile, and the commits that arrive during a sync are written
-//! by the next one. A thread of the store writes them, or the only call that waits; there is no
-//! timer.
+//! by the next one. A thread for journals, which all stores of the process share, writes them, or
+//! the only call that waits; there is no timer.
 //!
 //! Readers and subscribers see a commit before it is durable. What leaves the process should wait:
 //! a [durable](crate::events::PendingSubscription::durable) subscription receives only commits that

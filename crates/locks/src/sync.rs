@@ -50,8 +50,8 @@ pub mod rank {
     pub const LISTENERS: u8 = 14;
     /// The state of a durable store, for which calls wait.
     pub const DURABLE: u8 = 15;
-    /// The thread of a durable store.
-    pub const WRITER_THREAD: u8 = 16;
+    /// The threads of durable stores.
+    pub const JOURNAL_THREADS: u8 = 16;
 }
 
 #[cfg(not(loom))]

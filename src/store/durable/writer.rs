@@ -1,20 +1,24 @@
 //! What the calls that wait for the journal share with the thread that writes to it.
 //!
 //! One thread at a time has the [`JournalWriter`]. It writes all commits that there are, as one
-//! block, so a batch is what arrived during the last write. Mostly it is a thread of the store. A
-//! call that waits for its commit while no other does writes it itself, which saves the way to
-//! the thread and back.
+//! block, so a batch is what arrived during the last write. Mostly it is one of the threads that all
+//! stores of the process share. A call that waits for its commit while no other does writes it
+//! itself, which saves the way to a thread and back.
 
 mod error;
 mod journal_writer;
+mod serve;
 mod since_checkpoint;
-mod thread;
+#[cfg(not(loom))]
+mod threads;
 mod waits;
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+#[cfg(not(loom))]
+use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
-use std::thread::JoinHandle;
+use std::sync::{Arc, Weak};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -26,18 +30,25 @@ use crate::lock::{CancelToken, KeeperSlot, Mailbox, Rest, WaiterKind, WakeChain}
 use crate::store::diagnostics::DurableDiagnostics;
 use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
-use crate::sync::{AtomicBool, AtomicU64, Condvar, Mutex, rank};
+#[cfg(loom)]
+use crate::sync::Condvar;
+use crate::sync::{AtomicBool, AtomicU64, Mutex, rank};
 use crate::time::Clock;
 pub use error::DurabilityError;
 use journal_writer::JournalWriter;
+use serve::Server;
 pub(super) use since_checkpoint::SinceCheckpoint;
+#[cfg(not(loom))]
+use threads::UsedThreads;
 use waits::{DurabilityResult, Goal, JournalWait, WaitMode, acknowledged};
 
 /// The journal's side of a store.
 pub(in crate::store) struct Writer {
     shared: Arc<SharedWriter>,
-    thread: Mutex<{ rank::WRITER_THREAD }, Option<JoinHandle<()>>>,
     durability: Durability,
+    /// Set from the start of writing on. A model has a thread of its own.
+    #[cfg(not(loom))]
+    threads: OnceLock<UsedThreads>,
 }
 
 /// What writing begins with.
@@ -58,8 +69,8 @@ struct SharedWriter {
     /// Whether commits are refused. Set with the log locked if the store is closed, so that no
     /// commit is accepted that is not written.
     refuses: AtomicBool,
-    /// Whether the thread has to be called to find new commits. It looks for commits once more
-    /// after it was set, so none is overlooked.
+    /// Whether a thread has to be called to find new commits. The one that writes looks for commits
+    /// once more after it was set, so none is overlooked.
     sleeps: AtomicBool,
     /// Whether the notes that are not written yet take more bytes than may wait.
     has_many_notes: AtomicBool,
@@ -69,7 +80,10 @@ struct SharedWriter {
     /// Ends the waits of tasks at their deadlines.
     keeper: KeeperSlot,
     state: Mutex<{ rank::DURABLE }, WriterState>,
-    /// Notified when the thread is called.
+    /// Itself, for the thread that is called.
+    this: Weak<Self>,
+    /// Wakes the thread of a model.
+    #[cfg(loom)]
     called: Condvar,
     /// Calls that are answered, of which one wakes the next.
     answered: WakeChain<Mailbox<DurabilityResult>>,
@@ -78,8 +92,12 @@ struct SharedWriter {
 struct WriterState {
     /// `None` while a thread writes.
     journal: Option<Box<JournalWriter>>,
-    /// Whether the thread is to write.
+    /// The thread that has the journal.
+    writing: Option<ThreadId>,
+    /// Whether there is something to write.
     is_called: bool,
+    /// Whether a thread is called that has not looked yet, or writes.
+    has_thread: bool,
     /// Whether no more commits come.
     closes: bool,
     /// The notes that are not written yet, each with the version that it belongs to.
@@ -128,7 +146,7 @@ impl Writer {
         document: Snapshot,
         clock: Clock,
     ) -> Self {
-        let shared = SharedWriter {
+        let shared = Arc::new_cyclic(|this| SharedWriter {
             version: AtomicU64::new(document.version()),
             refuses: AtomicBool::new(false),
             sleeps: AtomicBool::new(true),
@@ -138,7 +156,9 @@ impl Writer {
             keeper: KeeperSlot::default(),
             state: Mutex::new(WriterState {
                 journal: None,
+                writing: None,
                 is_called: false,
+                has_thread: false,
                 closes: false,
                 notes: Vec::new(),
                 note_bytes: 0,
@@ -150,13 +170,16 @@ impl Writer {
                 end: None,
                 report: CloseReport::default(),
             }),
+            this: this.clone(),
+            #[cfg(loom)]
             called: Condvar::default(),
             answered: WakeChain::default(),
-        };
+        });
         Self {
-            shared: Arc::new(shared),
-            thread: Mutex::default(),
+            shared,
             durability,
+            #[cfg(not(loom))]
+            threads: OnceLock::new(),
         }
     }
 
@@ -321,58 +344,32 @@ impl Writer {
 
     pub(super) fn close(&self, store: &DataStore) -> Result<CloseReport, DurabilityError> {
         store.with_log_locked(|| self.shared.refuses.store(true, Ordering::Relaxed));
-        self.shared.close();
-        // No version is so large, so it waits for the end.
-        let goal = Goal {
-            version: u64::MAX,
-            notes: 0,
-        };
-        let ended = self.shared.wait(goal, WaitMode::Until(None, None));
-        self.join();
-        match ended {
+        match self.shared.close() {
             Err(DurabilityError::Closed { .. }) | Ok(_) => Ok(self.shared.state.lock().report),
             Err(failed) => Err(failed),
-        }
-    }
-
-    /// Waits for the end of the thread, with which the journal is dropped. If the journal drops the
-    /// last handle itself, the thread goes on alone.
-    fn join(&self) {
-        let thread = self.thread.lock().take();
-        if let Some(thread) = thread
-            && thread.thread().id() != std::thread::current().id()
-        {
-            let _ = thread.join();
         }
     }
 }
 
 impl Drop for Writer {
-    /// The last handle of the store is gone, so no more commits come.
+    /// The last handle of the store is gone, so no more commits come. If the journal drops it
+    /// itself, the thread that writes goes on alone.
     fn drop(&mut self) {
-        self.shared.close();
-        self.join();
+        let _ = self.shared.close();
     }
 }
 
 impl DataStore {
-    /// Starts the thread.
+    /// Begins to write. Fails only if no thread can be started.
     pub(super) fn start_writer(&self, start: WriterStart) -> Result<(), JournalError> {
         let Some(writer) = &self.0.writer else {
             return Ok(());
         };
         let commits = self.read_for_journal(start.unwritten);
         let journal = JournalWriter::new(start, commits);
-        let shared = Arc::clone(&writer.shared);
-        shared.state.lock().journal = Some(Box::new(journal));
-        // A model runs it in a thread of its own.
-        if cfg!(loom) {
-            return Ok(());
-        }
-        let spawned = std::thread::Builder::new()
-            .name("doclock-journal".into())
-            .spawn(move || shared.run());
-        drop(writer.thread.lock().replace(spawned?));
+        #[cfg(not(loom))]
+        let _ = writer.threads.set(UsedThreads::new()?);
+        writer.shared.begin(Box::new(journal));
         Ok(())
     }
 
@@ -386,14 +383,40 @@ impl DataStore {
     }
 }
 
+impl WriterState {
+    /// Takes the journal, unless another thread has it.
+    fn take_journal(&mut self) -> Option<Box<JournalWriter>> {
+        let journal = self.journal.take()?;
+        self.writing = Some(thread::current().id());
+        Some(journal)
+    }
+}
+
 impl SharedWriter {
     fn durable_version(&self) -> u64 {
         self.version.load(Ordering::Acquire)
     }
 
+    /// Takes the journal, before there is anything to write.
+    fn begin(&self, journal: Box<JournalWriter>) {
+        let mut state = self.state.lock();
+        state.journal = Some(journal);
+        if state.is_called {
+            self.call(&mut state);
+        }
+    }
+
+    /// Lets a thread write what there is.
     fn call(&self, state: &mut WriterState) {
         state.is_called = true;
+        #[cfg(loom)]
         self.called.notify_one();
+        #[cfg(not(loom))]
+        if !std::mem::replace(&mut state.has_thread, true)
+            && let Some(writer) = self.this.upgrade()
+        {
+            threads::call(writer);
+        }
     }
 
     /// Notes whether the thread has to be called to find new commits.
@@ -416,10 +439,26 @@ impl SharedWriter {
         self.has_many_notes.store(many, Ordering::Relaxed);
     }
 
-    fn close(&self) {
+    /// Writes what is left, in the calling thread if no other writes, and closes the journal. Waits
+    /// until that is done, unless the journal itself closes the store.
+    fn close(self: &Arc<Self>) -> DurabilityResult {
         let mut state = self.state.lock();
         state.closes = true;
-        self.call(&mut state);
+        state.is_called = true;
+        let is_own = state.writing == Some(thread::current().id());
+        drop(state);
+        if !is_own {
+            self.serve(Server::Closing);
+        }
+        // No version is so large, so it waits for the end.
+        let goal = Goal {
+            version: u64::MAX,
+            notes: 0,
+        };
+        match is_own {
+            true => Ok(self.durable_version()),
+            false => self.wait(goal, WaitMode::Until(None, None)),
+        }
     }
 
     /// Takes the notes of versions up to this one, and returns how many notes there have been until
@@ -468,6 +507,7 @@ impl SharedWriter {
         let is_due = journal.is_due();
         let mut state = self.state.lock();
         state.journal = Some(journal);
+        state.writing = None;
         if is_due || state.is_called || state.end.is_some() {
             self.call(&mut state);
         }
@@ -484,6 +524,8 @@ impl SharedWriter {
         self.refuses.store(true, Ordering::Relaxed);
         let waiting = std::mem::take(&mut state.waiting);
         let ended = state.end.as_ref().map(|end| self.ended(end));
+        #[cfg(loom)]
+        self.called.notify_one();
         drop(state);
         if let Some(ended) = ended {
             self.answer(waiting.into_values(), &Err(ended));

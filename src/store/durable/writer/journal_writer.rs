@@ -1,6 +1,6 @@
 //! Writes to the journal: blocks of commits, and checkpoints.
 
-use super::thread::panicked;
+use super::serve::panicked;
 use super::{CloseReport, SharedWriter, SinceCheckpoint, WriterStart};
 use crate::caught::catch;
 use crate::document::Snapshot;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::DurabilityError;
-use super::thread::flatten;
+use super::serve::flatten;
 use super::{SharedWriter, WriterEnd};
 use crate::caught::catch;
 use crate::lock::{
@@ -112,7 +112,7 @@ impl SharedWriter {
             let is_alone = state.waiting.is_empty() && !state.is_called;
             if writes
                 && is_alone
-                && let Some(mut journal) = state.journal.take()
+                && let Some(mut journal) = state.take_journal()
             {
                 drop(state);
                 let written = catch(|| journal.write_new(self).map(drop));

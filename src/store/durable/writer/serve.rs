@@ -1,11 +1,11 @@
-//! The thread that writes to the journal.
+//! What a thread does that was called to write to the journal.
 
 use super::journal_writer::JournalWriter;
 use super::{CloseReport, SharedWriter, WriterEnd};
 use crate::caught::{CaughtPanic, catch};
 use crate::store::durable::{JournalError, JournalErrorKind};
 
-/// What the thread is called for.
+/// What the journal is needed for.
 #[derive(Clone, Copy, PartialEq)]
 enum Task {
     Write,
@@ -15,11 +15,20 @@ enum Task {
     End,
 }
 
+/// Who serves a journal.
+#[derive(Clone, Copy, PartialEq)]
+pub(super) enum Server {
+    /// The thread that was called.
+    Called,
+    /// A thread that closes the store.
+    Closing,
+}
+
 impl SharedWriter {
-    /// Writes whenever the thread is called, until the store is closed or its journal fails.
-    pub(super) fn run(&self) {
-        loop {
-            let (mut journal, task) = self.next_call();
+    /// Writes until there is nothing to write, or another thread has the journal. That thread calls
+    /// one when it is done, if there is more. After a close or a failure, drops the journal.
+    pub(super) fn serve(&self, server: Server) {
+        while let Some((mut journal, task)) = self.take_journal(server) {
             let written = match task {
                 Task::End => return self.finish(journal),
                 Task::Write => catch(|| journal.write_all(self)),
@@ -36,22 +45,38 @@ impl SharedWriter {
         }
     }
 
-    /// Waits until the thread is called and no other has the journal.
-    fn next_call(&self) -> (Box<JournalWriter>, Task) {
+    fn take_journal(&self, server: Server) -> Option<(Box<JournalWriter>, Task)> {
         let mut state = self.state.lock();
+        let journal = match state.is_called {
+            true => state.take_journal(),
+            false => None,
+        };
+        if journal.is_none() && server == Server::Called {
+            // With the state locked, so the next call calls a thread again.
+            state.has_thread = false;
+        }
+        let journal = journal?;
+        state.is_called = false;
+        let task = match (&state.end, state.closes) {
+            (Some(_), _) => Task::End,
+            (None, true) => Task::Close,
+            (None, false) => Task::Write,
+        };
+        Some((journal, task))
+    }
+
+    /// Serves the journal in a thread of a model, until its end.
+    #[cfg(loom)]
+    pub(super) fn run(&self) {
         loop {
-            if state.is_called
-                && let Some(journal) = state.journal.take()
-            {
-                state.is_called = false;
-                let task = match (&state.end, state.closes) {
-                    (Some(_), _) => Task::End,
-                    (None, true) => Task::Close,
-                    (None, false) => Task::Write,
-                };
-                return (journal, task);
+            self.serve(Server::Called);
+            let mut state = self.state.lock();
+            while !(state.is_called && state.journal.is_some()) {
+                if state.journal.is_none() && state.end.is_some() {
+                    return;
+                }
+                state = self.called.wait(state);
             }
-            state = self.called.wait(state);
         }
     }
 
