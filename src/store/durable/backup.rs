@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::format::{CheckpointEntry, HEAD, StoredHead, entry, node_key, note_key};
-use super::redb::{create_file, sync_directory};
+use super::redb::{create_with, sync_directory};
 use super::replay::LoadedParts;
 use super::{JournalError, JournalWrite, OpenError};
 use crate::document::{Snapshot, View};
@@ -49,6 +49,6 @@ pub(super) fn content(
 
 /// Creates a file with this content, which is durable then.
 pub(super) fn create(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
-    create_file(path, Some(content))?;
+    create_with(path, content)?;
     sync_directory(path)
 }

@@ -110,10 +110,10 @@ impl RedbJournal {
             (Err(error), _) if !is_missing(&error) => return Err(error.into()),
             (Err(_), ExistingFile::Must) => return Err(missing(path)),
             // A link to no file creates the file, as for other programs.
-            (Err(_), _) => match create_file(&target_of(path), None) {
+            (Err(_), _) => match Self::create(&target_of(path), readers) {
                 // Another process was faster.
                 Err(OpenError::Exists) if existing == ExistingFile::May => {}
-                created => created?,
+                created => return created,
             },
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
@@ -123,6 +123,20 @@ impl RedbJournal {
         journal.place = Some(place);
         // Also of a file whose creator was killed before it did so.
         sync_directory(&target_of(path))?;
+        Ok(journal)
+    }
+
+    /// Creates a file and keeps it open: a close would have to sync it again.
+    fn create(path: &Path, readers: Readers) -> Result<Self, OpenError> {
+        let (mut journal, file) = create_file(path, |file| {
+            let same = file.try_clone()?;
+            let backend = guarded(|| FileBackend::new(file))?;
+            let journal = Self::open_storage(backend, readers, |_| {})?;
+            journal.storage.release_new()?;
+            Ok((journal, same))
+        })?;
+        journal.place = Some(FilePlace::of(path, &file)?);
+        sync_directory(path)?;
         Ok(journal)
     }
 
@@ -303,9 +317,23 @@ fn builder(progress: impl Fn(f64) + 'static) -> Builder {
     builder
 }
 
-/// Creates the file whole, with this content if there is any: a process that is killed meanwhile
-/// leaves no part of it at the path.
-pub(super) fn create_file(path: &Path, content: Option<&JournalWrite>) -> Result<(), OpenError> {
+/// Creates the file of a document with this content.
+pub(super) fn create_with(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
+    create_file(path, |file| {
+        let backend = guarded(|| FileBackend::new(file))?;
+        let database = guarded(|| builder(|_| {}).create_with_backend(backend))?;
+        create_tables(&database)?;
+        write_to(&database, content)?;
+        Ok(database.close().map_err(failed)?)
+    })
+}
+
+/// Creates a file whole, as `make` fills it: a process that is killed meanwhile leaves no part of
+/// it at the path.
+fn create_file<R>(
+    path: &Path,
+    make: impl FnOnce(File) -> Result<R, OpenError>,
+) -> Result<R, OpenError> {
     if path.file_name().is_none() {
         return Err(OpenError::Missing);
     }
@@ -319,21 +347,18 @@ pub(super) fn create_file(path: &Path, content: Option<&JournalWrite>) -> Result
     // Its length does not depend on that of the other name, which may be the longest possible.
     let new = format!("{UNFINISHED}{:x}{NEW}", random_session());
     let new = path.with_file_name(new);
-    OpenOptions::new().write(true).create_new(true).open(&new)?;
-    let made = guarded(|| builder(|_| {}).create(&new));
-    let made = made.and_then(|database| {
-        create_tables(&database)?;
-        if let Some(content) = content {
-            write_to(&database, content)?;
-        }
-        Ok(database.close().map_err(failed)?)
-    });
+    let mut options = OpenOptions::new();
+    let file = options.read(true).write(true).create_new(true).open(&new)?;
+    let made = make(file);
     // Unlike a rename it replaces no file.
-    let linked = made.and_then(|()| match fs::hard_link(&new, path) {
+    let linked = made.and_then(|made| match fs::hard_link(&new, path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(OpenError::Exists),
         // Some file systems have no links. There another process may create the file meanwhile.
-        Err(_) if !path.exists() => Ok(fs::rename(&new, path)?),
-        linked => Ok(linked?),
+        Err(_) if !path.exists() => {
+            fs::rename(&new, path)?;
+            Ok(made)
+        }
+        linked => Ok(linked.map(|()| made)?),
     });
     let _ = fs::remove_file(&new);
     linked

@@ -81,6 +81,7 @@ struct SharedWriter {
     keeper: KeeperSlot,
     state: Mutex<{ rank::DURABLE }, WriterState>,
     /// Itself, for the thread that is called.
+    #[cfg_attr(loom, expect(dead_code, reason = "a model has a thread of its own"))]
     this: Weak<Self>,
     /// Wakes the thread of a model.
     #[cfg(loom)]

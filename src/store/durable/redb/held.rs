@@ -208,6 +208,25 @@ impl HeldStorage {
             }?;
         }
         self.sync_due()?;
+        self.end_hold()
+    }
+
+    /// Releases the changes of a file that is not at its place yet, with one sync: if it is
+    /// interrupted, nothing reads the file.
+    pub(super) fn release_new(&self) -> io::Result<()> {
+        for change in self.held().iter().flat_map(|changes| changes.iter()) {
+            match change {
+                StorageOperation::Length(len) => self.set_len_below(*len)?,
+                StorageOperation::Write(offset, bytes) => self.write_below(*offset, bytes)?,
+                StorageOperation::Sync => {}
+            }
+        }
+        self.sync_below()?;
+        self.end_hold()
+    }
+
+    /// Later changes are not held, and the kept locks are released.
+    fn end_hold(&self) -> io::Result<()> {
         let released = self.0.held.lock().take();
         for (start, end) in released.into_iter().flat_map(|held| held.locks) {
             self.0.below.unlock_range(start, end)?;
