@@ -1,8 +1,8 @@
 //! What the calls that wait for the journal share with the thread that writes to it.
 //!
 //! One thread at a time has the [`JournalWriter`]. It writes all commits that there are, as one
-//! block, so a batch is what arrived during the last write. Mostly it is one of the threads that all
-//! stores of the process share. A call that waits for its commit while no other does writes it
+//! block, so a batch is what arrived during the last write. Mostly it is one of the threads that
+//! all stores of the process share. A call that waits for its commit while no other does writes it
 //! itself, which saves the way to a thread and back.
 
 mod error;
@@ -18,7 +18,6 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
-use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -32,7 +31,7 @@ use crate::store::notes::NoteChange;
 use crate::store::{CommitError, DataStore, TransactionResult};
 #[cfg(loom)]
 use crate::sync::Condvar;
-use crate::sync::{AtomicBool, AtomicU64, Mutex, rank};
+use crate::sync::{AtomicBool, AtomicU64, Mutex, rank, thread_number};
 use crate::time::Clock;
 pub use error::DurabilityError;
 use journal_writer::JournalWriter;
@@ -93,8 +92,8 @@ struct SharedWriter {
 struct WriterState {
     /// `None` while a thread writes.
     journal: Option<Box<JournalWriter>>,
-    /// The thread that has the journal.
-    writing: Option<ThreadId>,
+    /// The number of the thread that has the journal; zero for none.
+    writing: u64,
     /// Whether there is something to write.
     is_called: bool,
     /// Whether a thread is called that has not looked yet, or writes.
@@ -157,7 +156,7 @@ impl Writer {
             keeper: KeeperSlot::default(),
             state: Mutex::new(WriterState {
                 journal: None,
-                writing: None,
+                writing: 0,
                 is_called: false,
                 has_thread: false,
                 closes: false,
@@ -388,7 +387,7 @@ impl WriterState {
     /// Takes the journal, unless another thread has it.
     fn take_journal(&mut self) -> Option<Box<JournalWriter>> {
         let journal = self.journal.take()?;
-        self.writing = Some(thread::current().id());
+        self.writing = thread_number();
         Some(journal)
     }
 }
@@ -446,7 +445,7 @@ impl SharedWriter {
         let mut state = self.state.lock();
         state.closes = true;
         state.is_called = true;
-        let is_own = state.writing == Some(thread::current().id());
+        let is_own = state.writing == thread_number();
         drop(state);
         if !is_own {
             self.serve(Server::Closing);
@@ -508,7 +507,7 @@ impl SharedWriter {
         let is_due = journal.is_due();
         let mut state = self.state.lock();
         state.journal = Some(journal);
-        state.writing = None;
+        state.writing = 0;
         if is_due || state.is_called || state.end.is_some() {
             self.call(&mut state);
         }
