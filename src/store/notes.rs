@@ -22,7 +22,7 @@ use crate::store::calendar::{Calendar, Date};
 use crate::time::MonotonicTime;
 
 /// A stored note.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum Note {
     Receipt(ReceiptNote),
@@ -47,14 +47,14 @@ pub(crate) enum NoteKey {
 }
 
 /// A note that is new or has changed, or one that is forgotten.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) enum NoteChange {
     Kept(Note),
     Forgotten(NoteKey),
 }
 
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct ReceiptNote {
     pub(super) key: SmolStr,
     /// Later receipts have greater numbers.

@@ -3,19 +3,19 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize;
 use smol_str::SmolStr;
 
 use super::TransactionResult;
 use super::notes::{NoteKey, ReceiptNote};
 
 /// Identifies an operation batch by its content.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct BatchDigest(pub(crate) u128);
 
 /// The first result under a key.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Receipt {
     /// The digest of the executed batch.
     pub(crate) digest: BatchDigest,
