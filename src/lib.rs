@@ -84,6 +84,7 @@
 //! | [`history`] | undo and redo of an [`Editor`] |
 //! | [`events`] | commits as data, subscriptions and filters |
 //! | [`durable`] | documents in a file or another journal: options, errors, when a call returns |
+//! | [`pool`] | many documents: opened on demand, closed when idle, with a bound |
 //! | [`lease`] | leases: node locks that an owner holds for a duration |
 //! | [`diagnostics`] | what holds, waits, lags and pins memory now, as data and as a table |
 //! | [`lock`] | [`FifoLock`](lock::FifoLock), its options, errors and statistics; [`lock::node`], [`lock::keyed`], [`lock::limiter`] |
@@ -114,6 +115,7 @@ mod growth;
 pub mod guide;
 mod id;
 pub mod lock;
+pub mod pool;
 pub mod prelude;
 mod store;
 pub mod transaction;

@@ -23,6 +23,7 @@ use crate::lock::keyed::{ExecutionError, TaskPanic};
 use crate::lock::limiter::LimiterError;
 use crate::lock::node::Deadlock;
 use crate::lock::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};
+use crate::pool::PoolError;
 use crate::store::{AliasError, CommitError, SavepointError};
 use crate::transaction::{
     HookFailure, IdempotencyMismatch, OperationError, PatternError, Refusal, ScriptError,
@@ -117,6 +118,7 @@ errors! {
     OpenError,
     OperationError,
     PatternError,
+    PoolError,
     Refusal,
     ReplicaError,
     SavepointError,

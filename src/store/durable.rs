@@ -264,6 +264,13 @@ impl DataStore {
         }
     }
 
+    /// Whether the store accepts no commit any more: it was closed, or its journal failed.
+    #[inline]
+    pub(crate) fn is_read_only(&self) -> bool {
+        let writer = self.0.writer.as_ref();
+        writer.is_some_and(|writer| writer.refuses())
+    }
+
     /// Whether commits wait for a journal.
     #[inline]
     pub(crate) fn is_durable(&self) -> bool {

@@ -376,7 +376,7 @@ impl AcquireOptions {
 #[doc(hidden)]
 impl AcquireOptions {
     #[inline]
-    pub(super) fn is_cancelled(&self) -> bool {
+    pub fn is_cancelled(&self) -> bool {
         self.cancel.as_ref().is_some_and(CancelToken::is_cancelled)
     }
 

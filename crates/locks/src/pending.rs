@@ -194,6 +194,16 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
             None => blocking(self.request.grant_as(self.context)),
         }
     }
+
+    /// Makes the request as a part of another one, with the options and the kind of waiter of that.
+    #[doc(hidden)]
+    pub async fn within(mut self, context: RequestContext) -> Result<R::Granted, R::Error> {
+        let granted = self.request.try_grant(&context);
+        match granted.transpose() {
+            Some(granted) => granted,
+            None => self.request.grant_as(context).await,
+        }
+    }
 }
 
 impl<R> fmt::Debug for PendingRequest<'_, R> {

@@ -52,6 +52,10 @@ pub mod rank {
     pub const DURABLE: u8 = 15;
     /// The threads of durable stores.
     pub const JOURNAL_THREADS: u8 = 16;
+    /// The open documents of a pool.
+    pub const POOL: u8 = 17;
+    /// The calls of the thread that closes documents of a pool.
+    pub const POOL_CLOSER: u8 = 18;
 }
 
 #[cfg(not(loom))]

@@ -323,6 +323,12 @@ impl Writer {
         }
     }
 
+    /// Whether commits are refused.
+    #[inline]
+    pub(super) fn refuses(&self) -> bool {
+        self.shared.refuses.load(Ordering::Relaxed)
+    }
+
     /// Why commits are refused, if they are. With the log locked, they are not refused until it is
     /// unlocked, unless the journal fails.
     #[inline]
