@@ -69,7 +69,6 @@ impl<T: Send + Sync + 'static> Shared<T> {
     pub(super) fn closer_thread(self: &Arc<Self>) -> impl FnOnce() + Send + use<T> {
         let (pool, signal) = (Arc::downgrade(self), Arc::clone(&self.closer));
         let clock = self.options.clock.clone();
-        clock.listen(&signal);
         move || run(&pool, &signal, &clock)
     }
 

@@ -55,12 +55,14 @@ impl<T> Shared<T> {
         let bounded = options
             .queue_bound
             .map(|bound| slots.clone().queue_bound(bound));
+        let closer = Arc::default();
+        options.clock.listen(&closer);
         Self {
             table: Mutex::new(Table::new(options.most_open)),
             names: keyed(),
             closes: KeyedLock::with_options(KeyedOptions::new().clock(options.clock.clone())),
             slots: Slots::with_options(bounded.unwrap_or(slots)),
-            closer: Arc::default(),
+            closer,
             options,
             opener,
         }
@@ -177,7 +179,9 @@ impl<T> Shared<T> {
     /// Closes the documents that had their last use so long ago. Returns how many, and the first
     /// failure. Also waits for the closes of the pool that run already.
     pub(super) fn close_idle(self: &Arc<Self>, unused: Duration) -> Result<usize, PoolError> {
-        let latest = self.now().saturating_sub(unused);
+        let now = self.now();
+        // Documents that become idle meanwhile are not closed, so that it comes to an end.
+        let is_due = |last_use: MonotonicTime| last_use <= now && now - last_use >= unused;
         let (mut count, mut first) = (0, None);
         loop {
             let idle = self
@@ -185,10 +189,10 @@ impl<T> Shared<T> {
                 .lock()
                 .longest_idle()
                 .map(|(name, at)| (name.clone(), at));
-            let Some((name, _)) = idle.filter(|(_, last_use)| *last_use <= latest) else {
+            let Some((name, _)) = idle.filter(|(_, last_use)| is_due(*last_use)) else {
                 break;
             };
-            match self.close_idle_one(&name, |_, last_use| last_use <= latest) {
+            match self.close_idle_one(&name, |_, last_use| is_due(last_use)) {
                 CloseAttempt::NotIdle => {}
                 CloseAttempt::Nested => break,
                 CloseAttempt::Closed(closed) => {
