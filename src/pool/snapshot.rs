@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Serialize;
 
 use super::shared::Shared;
+use super::slots::OpenDocuments;
 use crate::millis;
 
 /// The documents of a pool at one moment: [`Documents::snapshot`](super::Documents::snapshot).
@@ -53,9 +54,9 @@ pub struct PooledDocument {
 
 impl<T> Shared<T> {
     pub(super) fn snapshot(&self) -> PoolSnapshot {
-        let now = self.now();
+        let (now, waiting) = (self.now(), self.slots.load(&OpenDocuments).queued);
         let table = self.table.lock();
-        let [open, in_use, opening, closing, waiting] = table.counts();
+        let [open, in_use, opening, closing] = table.counts();
         let listed = table.each().take(PoolSnapshot::LISTED);
         let listed = listed.map(|(name, uses, last_use)| PooledDocument {
             name: name.to_string(),

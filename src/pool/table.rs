@@ -258,13 +258,12 @@ impl<T> Table<T> {
 
     // --- Pictures ---
 
-    /// Returns how many documents are open, in use, opened and closed now, and how many requests
-    /// wait for a slot.
-    pub(super) fn counts(&self) -> [usize; 5] {
+    /// Returns how many documents are open, in use, being opened and being closed.
+    pub(super) fn counts(&self) -> [usize; 4] {
         let open = self.open.len();
         let in_use = open - self.idle.len();
         let opening = self.claimed.saturating_sub(open + self.closing);
-        [open, in_use, opening, self.closing, self.waiting]
+        [open, in_use, opening, self.closing]
     }
 
     /// Returns the names of open documents, with their uses and their last use.
