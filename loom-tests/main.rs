@@ -23,6 +23,7 @@ mod model;
 mod node_commits;
 mod node_deadlocks;
 mod node_locks;
+mod pool;
 mod priorities;
 mod revocation;
 mod site;
