@@ -181,7 +181,7 @@ impl<T: Send + Sync + 'static> Documents<T> {
     /// The timeout of the request, and its cancel token, are for its waits
     /// ([order](self#order-and-waiting)), not for the open. With
     /// [`no_wait`](PendingRequest::no_wait), it gets a document that is open, or opens it if a slot
-    /// is free. A label and a queue bound are used; a priority, a hold limit and the other options
+    /// is free or a document is idle. A label and a queue bound are used; a priority, a hold limit and the other options
     /// of a holder have no effect.
     ///
     /// # Errors

@@ -157,6 +157,31 @@ impl<T> Shared<T> {
         closed
     }
 
+    /// Closes the longest idle document in the calling thread, unless requests wait for its slot.
+    /// Returns the slot.
+    pub(super) fn take_idle_slot(self: &Arc<Self>) -> Option<ClaimedSlot<T>> {
+        let name = self
+            .table
+            .lock()
+            .longest_idle()
+            .map(|(name, _)| name.clone())?;
+        let turn = self
+            .closes
+            .request(&name, CLOSER)
+            .no_timeout()
+            .wait()
+            .ok()?;
+        let is_free = |table: &Table<T>, _| !table.has_waits();
+        let removed = self.table.lock().remove_idle(&name, is_free)?;
+        let mut slot = self.claimed(removed.permit, true);
+        // The turn has waited, so it is executed. The failure was reported, and is not of the
+        // document for which the slot is.
+        let _ = turn.execute(|| drop(self.close_store(removed.opened)));
+        self.table.lock().keep_slot();
+        slot.is_closing = false;
+        Some(slot)
+    }
+
     /// Closes an idle document in the calling thread, if that still has to happen.
     pub(super) fn close_idle_one(
         self: &Arc<Self>,
@@ -230,16 +255,16 @@ impl<T> Shared<T> {
 }
 
 impl<T: Send + Sync + 'static> Shared<T> {
-    /// Counts a request that is about to wait for a slot, and calls the closer if an idle document
-    /// has to make room.
+    /// Counts a request that is about to request a slot. If it `may_wait` and an idle document has
+    /// to make room, calls the closer.
     ///
     /// # Errors
     ///
     /// The machine starts no thread for the closer.
-    pub(super) fn begin_wait(self: &Arc<Self>) -> io::Result<SlotWait<T>> {
+    pub(super) fn begin_wait(self: &Arc<Self>, may_wait: bool) -> io::Result<SlotWait<T>> {
         let mut table = self.table.lock();
         table.begin_wait();
-        let lacks_slots = table.lacks_slots();
+        let lacks_slots = may_wait && table.lacks_slots();
         let started = match lacks_slots {
             true => self.start_closer(&mut table),
             false => Ok(()),

@@ -199,6 +199,16 @@ impl<T> Table<T> {
         self.claimed += 1;
     }
 
+    /// Counts the slot of a closed document, which passes on to a request.
+    pub(super) fn keep_slot(&mut self) {
+        self.closing -= 1;
+    }
+
+    /// Whether requests wait for a slot.
+    pub(super) fn has_waits(&self) -> bool {
+        self.waiting > 0
+    }
+
     /// Counts a slot that is about to be returned.
     pub(super) fn unclaim(&mut self, was_closing: bool) {
         self.claimed -= 1;

@@ -99,16 +99,27 @@ impl<'a, T: Send + Sync + 'static> Waits<'a, T> {
         }
     }
 
-    /// Waits for a slot.
+    /// Waits for a slot. A request that may not wait takes that of an idle document if none is free.
     pub(super) async fn for_slot(&self) -> Result<ClaimedSlot<T>, PoolError> {
         let shared = self.shared;
-        let wait = shared.begin_wait();
+        let may_wait = self.limit.is_none_or(|(limit, _)| !limit.is_zero());
+        let wait = shared.begin_wait(may_wait);
         let wait = wait.map_err(|error| PoolError::no_thread(self.name, &error))?;
         let request = shared.slots.request(OpenDocuments);
-        let permit = request.within(self.next()).await.map_err(|error| {
-            PoolError::of_slot(self.name, shared.options.most_open, self.waited(), error)
-        })?;
-        Ok(shared.claim(wait, permit))
+        let error = match request.within(self.next()).await {
+            Ok(permit) => return Ok(shared.claim(wait, permit)),
+            Err(error) => error,
+        };
+        drop(wait);
+        if !may_wait {
+            let taker = Arc::clone(shared);
+            if let Some(slot) = self.run(move || taker.take_idle_slot()).await? {
+                return Ok(slot);
+            }
+        }
+        let most_open = shared.options.most_open;
+        let waited = self.waited();
+        Err(PoolError::of_slot(self.name, most_open, waited, error))
     }
 
     /// Runs code that blocks, without a limit: for a thread, in the thread. For a task, in a thread

@@ -194,12 +194,24 @@ fn pool_04_all_waits_of_a_request_have_one_deadline() {
 
 #[test]
 fn pool_04_a_request_that_may_not_wait_gets_what_is_free() {
-    let (documents, _) = in_memory(1);
+    let (documents, count) = in_memory(1);
     let held = documents.get("held").no_wait().wait().unwrap();
     assert!(documents.get("held").no_wait().wait().is_ok());
     let refused = documents.get("other").no_wait().wait().unwrap_err();
     assert!(matches!(refused, PoolError::AllInUse { .. }), "{refused:?}");
+    // An idle document makes room.
     drop(held);
+    drop(documents.get("other").no_wait().wait().unwrap());
+    let third = Task::new(documents.get("third").no_wait())
+        .finish()
+        .unwrap();
+    assert_eq!((count.opens(), count.most()), (3, 1));
+    // It does not get the slot before a request that waits.
+    let ahead = Task::waiting(documents.get("ahead"));
+    let refused = documents.get("other").no_wait().wait().unwrap_err();
+    assert!(matches!(refused, PoolError::AllInUse { .. }), "{refused:?}");
+    drop(third);
+    assert!(ahead.finish().is_ok());
 }
 
 #[test]
