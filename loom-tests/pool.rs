@@ -1,7 +1,6 @@
 //! Races of a pool: for one slot, and for a document that is closed.
 //!
-//! The documents are in memory. The thread of the pool that closes documents is an actor; without
-//! it, the requests do not wait.
+//! The documents are in memory. The thread of the pool that closes documents is an actor.
 
 use std::sync::{Arc, Mutex};
 
@@ -52,47 +51,31 @@ fn pool(record: &Record) -> Documents<Beside> {
     })
 }
 
-/// A request that waits only if the closer takes part: without it, the wait would not end.
-fn get(
-    run: &Run,
-    documents: &Documents<Beside>,
-    name: &str,
-) -> PendingRequest<'static, DocumentRequest<Beside>> {
-    let request = documents.get(name);
-    match run.has("closer") {
-        true => request,
-        false => request.no_wait(),
-    }
-}
-
-fn is_refused(run: &Run, error: &PoolError) {
-    let is_expected =
-        !run.has("closer") && matches!(error, PoolError::AllInUse { .. } | PoolError::Busy { .. });
-    assert!(is_expected, "{error:?}");
-}
-
-/// Gets and drops two documents that take turns in one slot.
-fn take_turns(run: &Run, documents: Documents<Beside>, first: &'static str) {
+/// Gets and drops two documents that take turns in one slot. Without the closer, only the first of
+/// them: the wait for the other would not end.
+fn take_turns(run: &Run, documents: Documents<Beside>) {
     let closer = run.spawn("closer", documents.closer_thread());
-    let other = thread::spawn({
-        let (documents, run) = (documents.clone(), run.clone());
-        move || {
-            let got = get(&run, &documents, "b").wait();
-            got.map(drop)
-                .unwrap_or_else(|error| is_refused(&run, &error));
-        }
-    });
-    let got = get(run, &documents, first).wait();
-    got.map(drop)
-        .unwrap_or_else(|error| is_refused(run, &error));
-    other.join().unwrap();
-    let snapshot = documents.snapshot();
-    assert_eq!(
-        (snapshot.waiting, snapshot.opening, snapshot.in_use),
-        (0, 0, 0)
-    );
+    let other = documents.clone();
+    let other = move || drop(other.get("b").wait().unwrap());
+    let other = run.has("closer").then(|| thread::spawn(other));
+    drop(documents.get("a").wait().unwrap());
+    if let Some(other) = other {
+        other.join().unwrap();
+    }
+    at_rest(&documents);
     drop(documents);
     closer.join();
+}
+
+fn at_rest(documents: &Documents<Beside>) {
+    let snapshot = documents.snapshot();
+    let counts = [
+        snapshot.in_use,
+        snapshot.opening,
+        snapshot.closing,
+        snapshot.waiting,
+    ];
+    assert_eq!(counts, [0; 4]);
 }
 
 #[test]
@@ -102,7 +85,7 @@ fn pool_two_documents_take_turns_in_one_slot() {
         .reaches_by("closer", "b, a");
     model.check(|run| {
         let record = Record::default();
-        take_turns(run, pool(&record), "a");
+        take_turns(run, pool(&record));
         match record.opens().join(", ").as_str() {
             "a, b" => run.note("a, b"),
             "b, a" => run.note("b, a"),
@@ -121,7 +104,7 @@ fn pool_a_request_against_the_close_of_its_idle_document() {
         let record = Record::default();
         let documents = pool(&record);
         documents.get("a").wait().map(drop).unwrap();
-        take_turns(run, documents, "a");
+        take_turns(run, documents);
         match record.opens().join(", ").as_str() {
             "a, b" | "a" => run.note("used before its close"),
             "a, b, a" => run.note("opened again after the other"),
@@ -169,6 +152,46 @@ fn pool_a_request_against_a_close_by_name() {
             (Some(false), 1) => run.note("refused"),
             (_, 1) => run.note("used"),
             (_, 2) => run.note("opened again"),
+            other => panic!("{other:?}"),
+        }
+    });
+}
+
+/// A request that may not wait closes the idle document itself.
+#[test]
+fn pool_a_request_against_the_taker_of_its_slot() {
+    let model = Model::new("pool: request against the taker of its slot", 3)
+        .reaches(["used"])
+        .reaches_by("taker", "taken after its use")
+        .reaches_by("taker", "taken before its use")
+        .reaches_by("taker", "taken, and refused");
+    model.check(|run| {
+        let record = Record::default();
+        let documents = pool(&record);
+        documents.get("a").wait().map(drop).unwrap();
+        let get = |documents: &Documents<Beside>, name: &str| match documents
+            .get(name)
+            .no_wait()
+            .wait()
+        {
+            Ok(document) => {
+                drop(document);
+                true
+            }
+            Err(PoolError::AllInUse { .. } | PoolError::Busy { .. }) => false,
+            Err(error) => panic!("{error:?}"),
+        };
+        let taker = documents.clone();
+        let taker = run.spawn("taker", move || get(&taker, "b"));
+        let was_granted = get(&documents, "a");
+        let was_taken = taker.join().unwrap_or_default();
+        at_rest(&documents);
+        drop(documents);
+        match (was_granted, was_taken, record.opens().join(", ").as_str()) {
+            (true, false, "a") => run.note("used"),
+            (true, true, "a, b") => run.note("taken after its use"),
+            (true, true, "a, b, a") => run.note("taken before its use"),
+            (false, true, "a, b") => run.note("taken, and refused"),
             other => panic!("{other:?}"),
         }
     });

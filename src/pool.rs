@@ -181,8 +181,8 @@ impl<T: Send + Sync + 'static> Documents<T> {
     /// The timeout of the request, and its cancel token, are for its waits
     /// ([order](self#order-and-waiting)), not for the open. With
     /// [`no_wait`](PendingRequest::no_wait), it gets a document that is open, or opens it if a slot
-    /// is free or a document is idle. A label and a queue bound are used; a priority, a hold limit and the other options
-    /// of a holder have no effect.
+    /// is free or a document is idle. A label and a queue bound are used; a priority, a hold limit
+    /// and the other options of a holder have no effect.
     ///
     /// # Errors
     ///
@@ -201,7 +201,7 @@ impl<T: Send + Sync + 'static> Documents<T> {
     /// let documents = Documents::in_folder(folder.path(), PoolOptions::new(1));
     /// let notes = documents.get("notes").wait()?;
     /// let error = documents.get("letters").no_wait().wait().unwrap_err();
-    /// assert_eq!(error.code(), "documentsInUse");
+    /// assert_eq!(error.code(), "poolFull");
     /// drop(notes);
     /// assert_eq!(documents.get("letters").wait()?.name(), "letters");
     ///

@@ -30,6 +30,7 @@ use doclock::lock::{
     AcquireOptions, CancelEvidence, CancelToken, FifoLock, JoinError, LockError, LockInfo,
     ReleaseError, TimeoutEvidence,
 };
+use doclock::pool::PoolError;
 use doclock::schema::{AttributeFault, ExpressionError, SchemaError, SchemaViolation, ValueType};
 use doclock::transaction::{
     HookFailure, HookId, Hooks, IdempotencyMismatch, OperationError, PanicPayload, Pattern,
@@ -529,6 +530,18 @@ fn samples_of_commits() -> Vec<Sample> {
         ("typeUnknown", OpenError::Schema(Box::new(violation()))),
     ]));
     all.extend(samples_of([("journal", journal())]));
+    all.extend(samples_of([
+        ("documentNameInvalid", PoolError::Name { name: "../notes".into(), reason: "it has other characters than a-z, 0-9, - and _" }),
+        ("documentBusy", PoolError::Busy { name: "notes".into(), waited: Duration::from_millis(250), cause: Box::new(LockError::Timeout(Box::new(timeout()))) }),
+        ("poolFull", PoolError::AllInUse { name: "notes".into(), most_open: 4, waited: Duration::from_millis(250), cause: Box::new(LimiterError::Busy { call: call() }) }),
+        ("lockRevoked", PoolError::Lock(LockError::Revoked { id: lock_id() })),
+        ("limiterNoKeeper", PoolError::Slot(LimiterError::NoKeeper { key: "open documents".into(), reason: "no memory".into() })),
+        ("openLocked", PoolError::Open(OpenError::Locked)),
+        ("openerFailed", PoolError::Opener { name: "notes".into(), cause: "no paper".into() }),
+        ("documentInUse", PoolError::InUse { name: "notes".into(), uses: 2 }),
+        ("documentCloseFailed", PoolError::Close { name: "notes".into(), cause: journal_failed() }),
+        ("poolNoThread", PoolError::NoThread { name: "notes".into(), reason: "no memory".into() }),
+    ]));
     all.extend(samples_of([
         ("versionMissing", VersionError::Missing { version: 9, first: 3, last: 7 }),
         ("versionDiffers", VersionError::Differs { version: 4, message: "no node a".into() }),

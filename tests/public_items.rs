@@ -199,6 +199,17 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::lock::node::NodeWait>();
     shared::<doclock::lock::node::RefusedDeadlock>();
     shared::<doclock::lock::node::Scope>();
+    shared::<doclock::pool::CloseIdleRequest<()>>();
+    shared::<doclock::pool::CloseRequest<()>>();
+    shared::<doclock::pool::ClosedDocument<()>>();
+    shared::<doclock::pool::Document>();
+    shared::<doclock::pool::DocumentRequest<()>>();
+    shared::<doclock::pool::Documents>();
+    shared::<doclock::pool::Opening<'static>>();
+    shared::<doclock::pool::PoolError>();
+    shared::<doclock::pool::PoolOptions>();
+    shared::<doclock::pool::PoolSnapshot>();
+    shared::<doclock::pool::PooledDocument>();
     shared::<doclock::schema::AttributeFault>();
     shared::<doclock::schema::AttributeSpec>();
     shared::<doclock::schema::ExpressionError>();
@@ -346,6 +357,7 @@ fn every_exported_type_is_named_in_this_file() {
         include_str!("../crates/locks/src/limiter/mod.rs"),
         include_str!("../src/lock.rs"),
         include_str!("../crates/locks/src/node/mod.rs"),
+        include_str!("../src/pool.rs"),
         include_str!("../src/store/events.rs"),
         include_str!("../src/store/lease.rs"),
         include_str!("../src/transaction/history/mod.rs"),

@@ -73,7 +73,7 @@ pub enum PoolError {
         cause: Box<dyn Error + Send + Sync>,
     },
     /// The document is not closed, because it is in use.
-    #[error("document {name} is not closed: it has {uses} uses", name = Brief(.name))]
+    #[error("document {name} is not closed, because it is in use: uses {uses}", name = Brief(.name))]
     InUse {
         /// The name of the document.
         name: String,
@@ -106,7 +106,7 @@ codes! { PoolError {
         waited_ms: millis::number(*waited),
         cause: cause,
     } if Retry::Later;
-    Self::AllInUse { name, most_open, waited, cause } => "documentsInUse" {
+    Self::AllInUse { name, most_open, waited, cause } => "poolFull" {
         name: name,
         most_open: most_open,
         waited_ms: millis::number(*waited),

@@ -99,7 +99,7 @@ impl<'a, T: Send + Sync + 'static> Waits<'a, T> {
         }
     }
 
-    /// Waits for a slot. A request that may not wait takes that of an idle document if none is free.
+    /// Waits for a slot. A request that may not wait takes that of an idle document instead.
     pub(super) async fn for_slot(&self) -> Result<ClaimedSlot<T>, PoolError> {
         let shared = self.shared;
         let may_wait = self.limit.is_none_or(|(limit, _)| !limit.is_zero());

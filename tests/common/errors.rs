@@ -278,7 +278,7 @@ fn every_error_has_the_verdict_and_the_status_of_its_row() {
             "later" => Retry::Later,
             "now" => Retry::Now,
             // The error of the sample is one of the program.
-            _ if code == "codeFailed" => Retry::No,
+            _ if ["codeFailed", "openerFailed"].contains(&code) => Retry::No,
             // The other samples can be repeated wherever their kind can be.
             _ => Retry::Now,
         };

@@ -129,10 +129,7 @@ fn pool_04_a_wait_for_a_slot_ends_at_its_timeout_with_evidence() {
     assert!(late.poll().is_none());
     clock.advance(Duration::from_millis(1));
     let error = late.finish().unwrap_err();
-    assert_eq!(
-        (error.code(), error.retry()),
-        ("documentsInUse", Retry::Later)
-    );
+    assert_eq!((error.code(), error.retry()), ("poolFull", Retry::Later));
     assert_eq!(
         error.to_string(),
         "document late was not opened within 200ms, because all 1 documents that may be open are \

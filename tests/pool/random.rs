@@ -104,12 +104,7 @@ impl Subject {
     /// Checks the error of a request.
     fn failed(&self, error: &PoolError) {
         self.refused.store(true, Ordering::Relaxed);
-        let expected = [
-            "documentsInUse",
-            "documentBusy",
-            "documentInUse",
-            "openerFailed",
-        ];
+        let expected = ["poolFull", "documentBusy", "documentInUse", "openerFailed"];
         assert!(expected.contains(&error.code()), "{error:?}");
     }
 
