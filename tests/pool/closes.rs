@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use doclock::DataStore;
 use doclock::codes::CodedError;
 use doclock::durable::{Durability, DurableOptions};
 use doclock::pool::{Documents, PoolError, PoolOptions};
 use doclock::time::ManualClock;
-use doclock::{DataStore, View};
 
 use crate::common::{Task, eventually};
 use crate::journal::Forgetful;

@@ -6,11 +6,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use doclock::DataStore;
 use doclock::codes::{CodedError, Retry};
 use doclock::durable::{DurableOptions, OpenError};
 use doclock::lock::LockError;
 use doclock::pool::{Documents, PoolError, PoolOptions};
-use doclock::{DataStore, View};
 
 use crate::add;
 use crate::common::Task;

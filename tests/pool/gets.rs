@@ -4,11 +4,11 @@ use std::sync::Barrier;
 use std::thread;
 use std::time::Duration;
 
+use doclock::DataStore;
 use doclock::codes::{CodedError, Retry};
 use doclock::lock::{CancelToken, LockError};
 use doclock::pool::{Documents, PoolError, PoolOptions};
 use doclock::time::ManualClock;
-use doclock::{DataStore, View};
 
 use crate::common::Task;
 use crate::{add, counted, in_memory, is_same, open_names};

@@ -3,8 +3,10 @@
 #![cfg(all(feature = "redb", not(loom)))]
 
 #[path = "../tasks/common.rs"]
+#[allow(dead_code, reason = "each test program uses its part")]
 mod common;
 #[path = "../common/dice.rs"]
+#[allow(dead_code, reason = "its random changes of JSON are not needed here")]
 mod dice;
 
 mod closes;
