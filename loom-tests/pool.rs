@@ -160,7 +160,7 @@ fn pool_a_request_against_a_close_by_name() {
 /// A request that may not wait closes the idle document itself.
 #[test]
 fn pool_a_request_against_the_taker_of_its_slot() {
-    let model = Model::new("pool: request against the taker of its slot", 3)
+    let model = Model::new("pool: request against the taker of its slot", None)
         .reaches(["used"])
         .reaches_by("taker", "taken after its use")
         .reaches_by("taker", "taken before its use")
