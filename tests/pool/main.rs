@@ -84,6 +84,14 @@ fn add(store: &DataStore, id: &str) -> Result<(), CommitError> {
     transaction.commit().map(drop)
 }
 
+/// Looks a thousand times, so that other threads run in between.
+fn stays(what: &str, mut is_true: impl FnMut() -> bool) {
+    for _ in 0..1_000 {
+        assert!(is_true(), "{what}");
+        std::thread::yield_now();
+    }
+}
+
 /// The names of the open documents.
 fn open_names<T: Send + Sync + 'static>(documents: &Documents<T>) -> Vec<String> {
     let listed = documents.snapshot().documents.into_iter();

@@ -7,7 +7,7 @@ use doclock::DataStore;
 use doclock::pool::{Documents, PoolOptions};
 
 use crate::common::{Task, eventually};
-use crate::{Count, Counted, in_memory};
+use crate::{Count, Counted, in_memory, stays};
 
 /// A pool of documents whose opens wait for a message, or for the drop of the sender.
 fn gated(most_open: usize) -> (Documents<Counted>, Count, mpsc::Sender<()>) {
@@ -76,6 +76,7 @@ fn pool_09_the_last_handle_waits_for_an_open_whose_future_was_dropped() {
     eventually("it is being opened", || documents.snapshot().opening == 1);
     drop(opens);
     let end = std::thread::spawn(move || drop(documents));
+    stays("it waits for the open", || !end.is_finished());
     gate.send(()).unwrap();
     end.join().unwrap();
     assert_eq!((count.opens(), count.now()), (1, 0));
