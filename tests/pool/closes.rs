@@ -92,6 +92,23 @@ fn pool_08_a_waiting_request_closes_one_idle_document() {
 }
 
 #[test]
+fn pool_08_a_waiting_request_gets_the_slot_of_a_document_that_is_closed_anyway() {
+    let (documents, gate) = gated(2);
+    documents.get("gated").wait().unwrap();
+    documents.get("b").wait().unwrap();
+    let close = Task::waiting(documents.close("gated"));
+    eventually("it is being closed", || documents.snapshot().closing == 1);
+    let mut c = Task::waiting(documents.get("c"));
+    stays("b is not closed", || {
+        c.poll().is_none() && open_names(&documents) == ["b"]
+    });
+    gate.send(()).unwrap();
+    c.finish().unwrap();
+    drop(close.finish().unwrap());
+    assert_eq!(open_names(&documents), ["b", "c"]);
+}
+
+#[test]
 fn pool_02_a_document_is_opened_again_after_its_close() {
     let (documents, gate) = gated(2);
     documents.get("gated").wait().unwrap();
