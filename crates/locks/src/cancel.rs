@@ -140,10 +140,7 @@ impl Drop for Attached {
         if let Some(registration) = self.registration {
             // Dropped without the token's mutex: it may hold the last handle of a lock, and so the
             // last keys of a user.
-            let _withdraw = {
-                let mut state = self.token.0.lock();
-                state.requests.remove(&registration)
-            };
+            let _withdraw = self.token.0.lock().requests.remove(&registration);
         }
     }
 }

@@ -13,7 +13,6 @@ use super::request::Requester;
 use super::wait::WaiterKind;
 use crate::id::OwnerId;
 use crate::queue::Priority;
-use crate::sync::thread_number;
 use crate::time::Clock;
 
 /// Options of one request, such as its timeout, queue bound, cancel token, label and priority.
@@ -405,17 +404,12 @@ impl AcquireOptions {
         call_site: &'static Location<'static>,
         transaction: bool,
     ) -> Requester<'a> {
-        let is_thread = waits_as == WaiterKind::Thread;
         Requester {
             owner,
             label: self.label.as_ref(),
             call_site,
-            thread: if is_thread && !self.unbound {
-                thread_number()
-            } else {
-                0
-            },
-            bound: is_thread,
+            thread: if self.unbound { 0 } else { waits_as.thread() },
+            bound: waits_as == WaiterKind::Thread,
             transaction,
             hold_limit: self.hold,
         }

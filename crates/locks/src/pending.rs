@@ -188,8 +188,7 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// none, instead of getting [`Reentrant`](crate::LockError::Reentrant).
     #[inline]
     pub fn wait(mut self) -> Result<R::Granted, R::Error> {
-        let granted = self.request.try_grant(&self.context);
-        match granted.transpose() {
+        match self.request.try_grant(&self.context).transpose() {
             Some(granted) => granted,
             None => blocking(self.request.grant_as(self.context)),
         }
@@ -198,8 +197,7 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// Makes the request as a part of another one, with the options and the kind of waiter of that.
     #[doc(hidden)]
     pub async fn within(mut self, context: RequestContext) -> Result<R::Granted, R::Error> {
-        let granted = self.request.try_grant(&context);
-        match granted.transpose() {
+        match self.request.try_grant(&context).transpose() {
             Some(granted) => granted,
             None => self.request.grant_as(context).await,
         }
@@ -249,8 +247,7 @@ where
     #[inline]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         if let Self::Begins(request, context) = &mut *self {
-            let granted = request.try_grant(context);
-            if let Some(granted) = granted.transpose() {
+            if let Some(granted) = request.try_grant(context).transpose() {
                 *self = Self::Ended;
                 return Poll::Ready(granted);
             }

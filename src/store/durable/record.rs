@@ -33,6 +33,7 @@ mod nodes;
 mod notes;
 mod reader;
 #[cfg(all(test, not(loom)))]
+#[path = "../../../tests/durable/records.rs"]
 mod tests;
 mod words;
 mod writer;
