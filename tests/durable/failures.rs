@@ -1,10 +1,12 @@
 //! Journals that fail: the failure is final, visible, and costs nothing that was acknowledged.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use doclock::durable::{
-    DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind, JournalWrite,
-    OpenError, StoredPart, check_journal,
+    Durability, DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind,
+    JournalWrite, OpenError, StoredPart, check_journal,
 };
 use doclock::lock::AcquireOptions;
 use doclock::transaction::Hooks;
@@ -381,4 +383,57 @@ fn durable_05_a_published_transaction_runs_its_after_hooks_when_it_is_finished()
     let again = lost.wait_durable(std::time::Duration::ZERO).unwrap_err();
     assert_eq!(again, failed);
     assert_eq!(ran.try_iter().count(), 0);
+}
+
+/// A journal that fails, and takes long to be dropped.
+struct Slow {
+    writes: usize,
+    is_gone: Arc<AtomicBool>,
+}
+
+impl Journal for Slow {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+        self.writes += 1;
+        match self.writes {
+            1 => Ok(()),
+            _ => Err(std::io::Error::other("the disk is gone").into()),
+        }
+    }
+}
+
+impl Drop for Slow {
+    fn drop(&mut self) {
+        (0..10_000).for_each(|_| thread::yield_now());
+        self.is_gone.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Another open of the file would find it locked.
+#[test]
+fn durable_07_a_close_after_a_failure_waits_until_the_journal_is_dropped() {
+    // The call that commits writes itself, or a thread for journals does.
+    for durability in [Durability::Durable, Durability::Later] {
+        let is_gone = Arc::new(AtomicBool::new(false));
+        let journal = Slow {
+            writes: 0,
+            is_gone: Arc::clone(&is_gone),
+        };
+        let store = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
+        let manager = TransactionManager::new(store.clone()).with_durability(durability);
+        let _ = manager.execute(create(text_node("paragraph", "x")));
+        assert!(store.wait_durable(1).wait().is_err());
+        for _ in 0..2 {
+            let closed = store.close();
+            let is_failed = matches!(closed, Err(DurabilityError::Failed { .. }));
+            assert!(is_failed, "{closed:?}");
+            assert!(is_gone.load(Ordering::SeqCst));
+        }
+    }
 }

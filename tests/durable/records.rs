@@ -561,3 +561,42 @@ fn the_deepest_value_is_read_and_a_deeper_one_refused() {
         assert!(error.contains("nested deeper than 100 levels"), "{error}");
     }
 }
+
+#[test]
+fn a_forgotten_note_that_claims_more_items_is_refused() {
+    let forgotten = || serde_json::from_value(json!({"forgotten": {"receipt": "k"}})).unwrap();
+    let block = LogBlock {
+        commits: Vec::new(),
+        steps: Vec::new(),
+        notes: vec![forgotten(), forgotten()],
+    };
+    let mut bytes = written(&block);
+    assert!(read::<LogBlock>(&bytes).is_ok());
+    // No commits, and two arrays of two items.
+    assert_eq!(bytes[..5], [0x82, 0x80, 0x82, 0x82, 0x00]);
+    bytes[3] = 0x83;
+    assert!(read::<LogBlock>(&bytes).is_err());
+}
+
+/// A file could name the owner once and repeat it with one byte.
+#[test]
+fn commits_of_one_owner_share_its_name() {
+    let commit = |version| {
+        let owner = OwnerId::from("o".repeat(10_000));
+        let id = TransactionId {
+            session: 1,
+            number: version,
+        };
+        Arc::new(TransactionResult::nothing_done(id, version, owner))
+    };
+    let block = LogBlock {
+        commits: vec![commit(1), commit(2)],
+        steps: Vec::new(),
+        notes: Vec::new(),
+    };
+    let again: LogBlock = read(&written(&block)).unwrap();
+    let [one, other] = &again.commits[..] else {
+        panic!("{again:?}");
+    };
+    assert_eq!(one.owner.as_str().as_ptr(), other.owner.as_str().as_ptr());
+}

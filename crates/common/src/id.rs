@@ -236,6 +236,13 @@ impl From<String> for OwnerId {
     }
 }
 
+impl From<SmolStr> for OwnerId {
+    /// Shares the memory of a long name.
+    fn from(owner: SmolStr) -> Self {
+        Self(owner)
+    }
+}
+
 impl From<&String> for OwnerId {
     fn from(owner: &String) -> Self {
         owner.as_str().into()

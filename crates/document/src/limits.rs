@@ -512,6 +512,12 @@ impl Budget {
                     let after = patch.after.as_ref()?;
                     Some((patch.key.as_str(), after))
                 });
+                // They are read for what they take.
+                let before = patches.iter().filter_map(|patch| {
+                    let before = patch.before.as_ref()?;
+                    Some(super::value::steps(&patch.key, before))
+                });
+                self.steps(before.sum())?;
                 after.try_for_each(|(key, value)| {
                     self.value(key, value)?;
                     self.steps(super::value::steps(key, value))

@@ -128,14 +128,14 @@ impl RedbJournal {
 
     /// Creates a file and keeps it open: a close would have to sync it again.
     fn create(path: &Path, readers: Readers) -> Result<Self, OpenError> {
-        let (mut journal, file) = create_file(path, |file| {
-            let same = file.try_clone()?;
+        let mut journal = create_file(path, |file| {
             let backend = guarded(|| FileBackend::new(file))?;
             let journal = Self::open_storage(backend, readers, |_| {})?;
             journal.storage.release_new()?;
-            Ok((journal, same))
+            Ok(journal)
         })?;
-        journal.place = Some(FilePlace::of(path, &file)?);
+        // By its path: some file systems number the files of two names differently.
+        journal.place = Some(FilePlace::of(path, &File::open(path)?)?);
         sync_directory(path)?;
         Ok(journal)
     }

@@ -114,6 +114,8 @@ struct WriterState {
     /// How many calls have waited: the last ticket.
     waits: u64,
     end: Option<WriterEnd>,
+    /// Whether the journal is dropped, so that its file is free. Closes wait for it.
+    is_gone: bool,
     report: CloseReport,
 }
 
@@ -168,6 +170,7 @@ impl Writer {
                 waiting: BTreeMap::new(),
                 waits: 0,
                 end: None,
+                is_gone: false,
                 report: CloseReport::default(),
             }),
             this: this.clone(),
@@ -452,19 +455,17 @@ impl SharedWriter {
         state.closes = true;
         state.is_called = true;
         let is_own = state.writing == thread_number();
+        if state.journal.is_none() && state.writing == 0 {
+            // It is dropped already, or was never begun.
+            state.is_gone = true;
+            state.end.get_or_insert(WriterEnd::Closed);
+        }
         drop(state);
-        if !is_own {
-            self.serve(Server::Closing);
+        if is_own {
+            return Ok(self.durable_version());
         }
-        // No version is so large, so it waits for the end.
-        let goal = Goal {
-            version: u64::MAX,
-            notes: 0,
-        };
-        match is_own {
-            true => Ok(self.durable_version()),
-            false => self.wait(goal, WaitMode::Until(None, None)),
-        }
+        self.serve(Server::Closing);
+        self.wait(Goal::END, WaitMode::Until(None, None))
     }
 
     /// Takes the notes of versions up to this one, and returns how many notes there have been until
@@ -519,8 +520,12 @@ impl SharedWriter {
         }
     }
 
-    fn end(&self, end: WriterEnd, report: CloseReport) {
+    /// Ends the writing. Closes go on to wait until the journal `is_gone`.
+    fn end(&self, end: WriterEnd, report: CloseReport, is_gone: bool) {
         let mut state = self.state.lock();
+        if is_gone {
+            (state.is_gone, state.writing) = (true, 0);
+        }
         // The first end stays.
         if state.end.is_none() {
             state.end = Some(end);
@@ -528,18 +533,20 @@ impl SharedWriter {
         }
         // With the state locked, so that a commit that is refused finds the reason.
         self.refuses.store(true, Ordering::Relaxed);
-        let waiting = std::mem::take(&mut state.waiting);
+        let is_over = |_: &u64, it: &mut JournalWait| is_gone || !it.goal.is_end();
+        let waiting = state.waiting.extract_if(.., is_over);
+        let waiting: Vec<_> = waiting.map(|(_, waiting)| waiting).collect();
         let ended = state.end.as_ref().map(|end| self.ended(end));
         #[cfg(loom)]
         self.called.notify_one();
         drop(state);
         if let Some(ended) = ended {
-            self.answer(waiting.into_values(), &Err(ended));
+            self.answer(waiting, &Err(ended));
         }
     }
 
     fn fail(&self, error: JournalError) {
-        self.end(WriterEnd::Failed(error), CloseReport::default());
+        self.end(WriterEnd::Failed(error), CloseReport::default(), false);
     }
 }
 
@@ -549,6 +556,14 @@ mod tests {
 
     use super::*;
     use crate::store::durable::{DurableOptions, Forgetful};
+
+    /// An open that fails between the two drops such a writer.
+    #[test]
+    fn a_writer_that_was_never_begun_is_dropped_without_a_wait() {
+        let writer = Writer::new(Durability::Durable, 0, Snapshot::default(), Clock::system());
+        assert!(writer.shared.close().is_err());
+        drop(writer);
+    }
 
     #[test]
     fn a_closed_store_keeps_no_notes() {

@@ -190,7 +190,7 @@ pub(super) fn read_commit(
         transaction_id: TransactionId { session, number },
         version,
         changed: flags & UNCHANGED == 0,
-        owner: OwnerId::from(owner.as_str()),
+        owner: OwnerId::from(owner),
         fencing_token,
         idempotency_key,
         operations,

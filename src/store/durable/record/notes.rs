@@ -109,7 +109,7 @@ impl RecordReader<'_> {
     pub(super) fn note_change(&mut self, commits: &[Arc<TransactionResult>]) -> Read<NoteChange> {
         let fields = self.fields(2..=6)?;
         match self.number()? {
-            FORGOTTEN => self.deserialized().map(NoteChange::Forgotten),
+            FORGOTTEN if fields == 2 => self.deserialized().map(NoteChange::Forgotten),
             kind => self.note(kind, fields, commits).map(NoteChange::Kept),
         }
     }

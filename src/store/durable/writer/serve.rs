@@ -72,7 +72,7 @@ impl SharedWriter {
             self.serve(Server::Called);
             let mut state = self.state.lock();
             while !(state.is_called && state.journal.is_some()) {
-                if state.journal.is_none() && state.end.is_some() {
+                if state.is_gone {
                     return;
                 }
                 state = self.called.wait(state);
@@ -90,7 +90,7 @@ impl SharedWriter {
             Ok(()) => WriterEnd::Closed,
             Err(panic) => WriterEnd::Failed(panicked(panic.message())),
         };
-        self.end(end, report);
+        self.end(end, report, true);
     }
 }
 

@@ -106,7 +106,9 @@ impl SharedWriter {
             if goal.is_reached(version, state.durable_notes) {
                 return ControlFlow::Break(Ok(version));
             }
-            if let Some(end) = &state.end {
+            if let Some(end) = &state.end
+                && (state.is_gone || !goal.is_end())
+            {
                 return ControlFlow::Break(Err(self.ended(end)));
             }
             let is_alone = state.waiting.is_empty() && !state.is_called;
@@ -169,6 +171,16 @@ pub(super) fn acknowledged(goal: Goal, answer: DurabilityResult) -> Result<(), C
 }
 
 impl Goal {
+    /// The end of the journal: no version is so large.
+    pub(super) const END: Self = Self {
+        version: u64::MAX,
+        notes: 0,
+    };
+
+    pub(super) fn is_end(self) -> bool {
+        self.version == Self::END.version
+    }
+
     pub(super) fn is_reached(self, version: u64, notes: u64) -> bool {
         version >= self.version && notes >= self.notes
     }
