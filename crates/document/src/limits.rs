@@ -476,12 +476,13 @@ impl Budget {
                 self.text(inserted.len(), characters)?;
                 self.steps((removed.len() + inserted.len()) / cost::BYTES)?;
                 if let Some(node) = node {
-                    // All of them are read, and those after the position are shifted. Those that
-                    // the removed characters have are also copied and sorted.
-                    self.steps(node.marks.len())?;
+                    // Of many marks, only those at the range are read. Those that the removed
+                    // characters have are also copied and sorted.
                     let over = *at..at.saturating_add(gone);
-                    let touched = node.marks.iter().filter(|mark| mark.touches(&over));
-                    self.steps(2 * cost::marks(touched))?;
+                    self.steps(node.marks.steps(&over))?;
+                    if gone > 0 {
+                        self.steps(2 * cost::marks(&node.marks.touching(&over)))?;
+                    }
                 }
                 let added = marks.as_ref().map(|marks| &marks.added);
                 added.map_or(Ok(()), |added| self.marks(added.iter()))

@@ -13,11 +13,15 @@ use super::Attributes;
 use crate::hashing::Secret;
 use crate::steps::step;
 
+mod list;
 mod over;
 mod splice;
+mod tree;
 
+use list::List;
 pub use over::OBJECT;
 pub(super) use splice::TextSplice;
+use tree::Tree;
 
 /// A mark: one kind of formatting over a half-open range of characters.
 ///
@@ -98,10 +102,10 @@ impl Mark {
         self.range.clone().unwrap_or(0..0)
     }
 
-    /// Whether it is over characters of a range, or next to them. An empty range has none.
-    pub(super) fn touches(&self, over: &Range<usize>) -> bool {
+    /// Whether it is over characters of a range, or next to it.
+    fn meets(&self, range: &Range<usize>) -> bool {
         let Range { start, end } = self.bounds();
-        !over.is_empty() && start <= over.end && over.start <= end
+        start <= range.end && range.start <= end
     }
 
     /// By start, end, kind and attributes.
@@ -109,8 +113,13 @@ impl Mark {
         let place = |mark: &Self| (mark.bounds().start, mark.bounds().end);
         place(one)
             .cmp(&place(other))
-            .then_with(|| one.kind.cmp(&other.kind))
-            .then_with(|| one.attributes.compare(&other.attributes))
+            .then_with(|| one.order_without_range(other))
+    }
+
+    /// By kind and attributes.
+    fn order_without_range(&self, other: &Self) -> Ordering {
+        let by_kind = self.kind.cmp(&other.kind);
+        by_kind.then_with(|| self.attributes.compare(&other.attributes))
     }
 
     /// The kind and attributes, without the range.
@@ -144,8 +153,11 @@ fn any_differ_only_in_range<'a>(
 /// The marks of one text, in normal form. Each mark has a nonempty range within the text. The marks
 /// are sorted by start, end, kind and attributes. Marks with the same kind and attributes do not
 /// touch or overlap.
-#[derive(Clone, Default, PartialEq, Eq)]
-pub struct Marks(Option<Arc<Vec<Mark>>>);
+///
+/// Versions share what is the same. Of many marks, an edit of the text moves those behind it
+/// together, and the first read of a version makes their list.
+#[derive(Clone, Default)]
+pub struct Marks(Option<Arc<List>>);
 
 impl Marks {
     /// Normalizes marks for a text of `len` characters.
@@ -201,19 +213,29 @@ impl Marks {
 
     /// Wraps marks that are already in normal form.
     fn in_order(marks: Vec<Mark>) -> Self {
-        Self((!marks.is_empty()).then(|| Arc::new(marks)))
+        Self((!marks.is_empty()).then(|| Arc::new(List::new(marks))))
     }
 
     fn as_slice(&self) -> &[Mark] {
         self.0.as_ref().map_or(&[], |marks| marks.as_slice())
     }
 
+    /// Takes the marks out. Copies them if other versions share them.
+    fn take(&mut self) -> Vec<Mark> {
+        match self.0.take().map(Arc::try_unwrap) {
+            Some(Ok(list)) => list.into_vec(),
+            Some(Err(shared)) => shared.as_slice().to_vec(),
+            None => Vec::new(),
+        }
+    }
+
     /// Splits off the marks of the characters from `at` on, relative to `at`. Reads all marks and
     /// copies only those that it splits off.
     pub(super) fn split_off(&mut self, at: usize) -> Self {
-        let Some(marks) = self.0.as_mut().map(Arc::make_mut) else {
+        if self.is_empty() {
             return Self::default();
-        };
+        }
+        let mut marks = self.take();
         let behind = marks.partition_point(|mark| mark.bounds().start < at);
         let mut right = marks.split_off(behind);
         let (mut cut, uncut) = (Vec::new(), right.len());
@@ -233,9 +255,7 @@ impl Marks {
             marks.sort_by(Mark::order);
             right.sort_by(Mark::order);
         }
-        if marks.is_empty() {
-            self.0 = None;
-        }
+        *self = Self::in_order(marks);
         Self::in_order(right)
     }
 
@@ -249,15 +269,19 @@ impl Marks {
         let mut shifted: Vec<Mark> = shifted.collect();
         let at_seam = shifted.partition_point(|mark| mark.bounds().start == len);
         let become_one = || {
-            let ending = self.iter().filter(|mark| mark.bounds().end == len);
-            any_differ_only_in_range(ending, shifted.iter().take(at_seam))
+            let ending = self.near(&(len..len));
+            any_differ_only_in_range(ending.iter(), shifted.iter().take(at_seam))
         };
         if at_seam > 0 && become_one() {
             shifted.extend(self.iter().cloned());
             *self = Self::sorted(shifted);
+        } else if let Some(tree) = self.tree_for(shifted.len()) {
+            shifted.iter().for_each(|mark| tree.insert(mark));
         } else if !shifted.is_empty() {
             // All of them start after the present ones.
-            Arc::make_mut(self.0.get_or_insert_default()).append(&mut shifted);
+            let mut marks = self.take();
+            marks.append(&mut shifted);
+            *self = Self::in_order(marks);
         }
     }
 
@@ -267,7 +291,7 @@ impl Marks {
         next.iter()
             .next()
             .is_some_and(|mark| mark.bounds().start == 0)
-            && self.iter().any(|mark| mark.bounds().end == len)
+            && !self.near(&(len..len)).is_empty()
     }
 
     /// Returns the marks with their parts in `range` changed, or removed for `None`.
@@ -314,7 +338,35 @@ impl Marks {
             let (start, end) = (start.max(range.start), end.min(range.end));
             (start < end).then(|| mark.over(start - range.start..end - range.start))
         };
-        self.iter().filter_map(inside).collect()
+        self.near(range).iter().filter_map(inside).collect()
+    }
+
+    /// The marks over characters of a range, or next to it.
+    fn near(&self, range: &Range<usize>) -> Vec<Mark> {
+        let list = self.0.as_ref();
+        list.map_or_else(Vec::new, |list| list.touching(range))
+    }
+
+    /// The marks over characters of a range, or next to it. Of many marks, others are not read.
+    #[doc(hidden)]
+    pub fn touching(&self, range: &Range<usize>) -> Self {
+        Self::in_order(self.near(range))
+    }
+
+    /// The tree, to change so many marks, if that costs less than a new list.
+    fn tree_for(&mut self, changed: usize) -> Option<&mut Tree> {
+        const PATH: usize = 8;
+        if changed == 0 || PATH * changed > self.len() {
+            return None;
+        }
+        // What a copy is made of is kept for the next one.
+        self.0.as_ref()?.tree()?;
+        Arc::make_mut(self.0.as_mut()?).tree_mut()
+    }
+
+    /// How many marks and nodes of the tree a splice reads.
+    pub(super) fn steps(&self, range: &Range<usize>) -> usize {
+        self.0.as_ref().map_or(0, |list| list.steps(range))
     }
 
     /// The parts of the marks that are not in `other`.
@@ -359,7 +411,10 @@ impl Marks {
 
     /// Whether these are in normal form for a text of `len` characters.
     pub(super) fn are_normal(&self, len: usize) -> bool {
-        let marks = self.as_slice();
+        Self::is_normal(self.as_slice(), len)
+    }
+
+    fn is_normal(marks: &[Mark], len: usize) -> bool {
         let mut ends: HashMap<_, usize, Secret> = HashMap::default();
         let alone = marks.iter().all(|mark| {
             let Range { start, end } = mark.bounds();
@@ -369,6 +424,18 @@ impl Marks {
         alone && marks.is_sorted_by(|one, other| Mark::order(one, other).is_le())
     }
 }
+
+impl PartialEq for Marks {
+    fn eq(&self, other: &Self) -> bool {
+        let same = |one: &Arc<List>, other| Arc::ptr_eq(one, other);
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) if same(one, other) => true,
+            _ => self.len() == other.len() && self.as_slice() == other.as_slice(),
+        }
+    }
+}
+
+impl Eq for Marks {}
 
 /// In order.
 ///

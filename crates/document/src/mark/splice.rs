@@ -3,9 +3,10 @@
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::list::FEW;
+use super::tree::Tree;
 use super::{Mark, Marks, any_differ_only_in_range};
 use crate::MarksChange;
-use crate::steps::steps;
 
 /// A replacement of characters, as lengths.
 ///
@@ -41,15 +42,20 @@ impl TextSplice {
     }
 
     /// Whether a mark follows.
-    fn keeps(&self, mark: &Mark) -> bool {
-        let (mark, range) = (mark.bounds(), &self.range);
+    pub(super) fn keeps(&self, mark: &Mark) -> bool {
+        self.keeps_over(&mark.bounds())
+    }
+
+    /// Whether a mark over a range follows.
+    fn keeps_over(&self, mark: &Range<usize>) -> bool {
+        let range = &self.range;
         let around = mark.start < range.start && mark.end > range.end;
         mark.end <= range.start || mark.start >= range.end || around
     }
 
     /// The new range of a mark that follows.
-    fn follow(&self, mark: &Mark) -> Range<usize> {
-        let Range { start, end } = mark.bounds();
+    pub(super) fn follow(&self, mark: &Range<usize>) -> Range<usize> {
+        let Range { start, end } = *mark;
         if end <= self.range.start {
             start..end
         } else if start >= self.range.end {
@@ -71,6 +77,41 @@ impl TextSplice {
         }
     }
 
+    /// Whether removed characters were all between two marks that become one.
+    fn joins(&self, near: &[Mark]) -> bool {
+        let Range { start, end } = self.range;
+        let before = near.iter().filter(|mark| mark.bounds().end == start);
+        let behind = near.iter().filter(|mark| mark.bounds().start == end);
+        self.inserted == 0 && start < end && any_differ_only_in_range(before, behind)
+    }
+
+    /// Changes marks as `Marks::changed` does. `None` leaves them in any state.
+    fn change(&self, tree: &mut Tree, change: &MarksChange, len: usize) -> Option<()> {
+        let mut fit = change.removed.iter().all(|mark| tree.remove(0, mark));
+        tree.visit(0, &self.range, &mut |_, place| {
+            fit &= self.keeps_over(&place);
+        });
+        let range = |mark: &Mark| {
+            mark.range
+                .clone()
+                .filter(|it| it.start < it.end && it.end <= len)
+        };
+        let added: Option<Vec<Range<usize>>> = change.added.iter().map(range).collect();
+        let (true, Some(added)) = (fit, added) else {
+            return None;
+        };
+        tree.follow(0, self);
+        change.added.iter().for_each(|mark| tree.insert(mark));
+        // Elsewhere, marks have the same neighbours as before.
+        let seam = self.range.start..self.range.start + self.inserted;
+        let hull = added.into_iter().fold(seam, |hull, range| {
+            hull.start.min(range.start)..hull.end.max(range.end)
+        });
+        let mut near = Vec::new();
+        tree.visit(0, &hull, &mut |mark, place| near.push(mark.over(place)));
+        (tree.end() <= len && Marks::is_normal(&near, len)).then_some(())
+    }
+
     /// Whether a mark begins or ends at the seam: it may be joined with another.
     fn closes_at(&self, mark: &Mark) -> bool {
         let mark = mark.bounds();
@@ -79,48 +120,39 @@ impl TextSplice {
 }
 
 impl Marks {
-    /// Whether all marks follow a splice, and stay in normal form.
+    /// Whether all marks follow a splice, and stay in normal form. An insertion leaves them so.
     pub(crate) fn all_follow(&self, splice: &TextSplice) -> bool {
-        if self.is_empty() {
+        if self.is_empty() || splice.range.is_empty() {
             return true;
         }
-        let Range { start, end } = splice.range;
-        let meet = || {
-            let before = self.iter().filter(|mark| mark.bounds().end == start);
-            let behind = self.iter().filter(|mark| mark.bounds().start == end);
-            splice.inserted == 0 && start < end && any_differ_only_in_range(before, behind)
-        };
-        self.iter().all(|mark| splice.keeps(mark)) && !meet()
+        let near = self.near(&splice.range);
+        near.iter().all(|mark| splice.keeps(mark)) && !splice.joins(&near)
     }
 
     /// Makes all marks follow a splice.
     pub(crate) fn follow(&mut self, splice: &TextSplice) {
         // Marks that end before the range are unchanged and not copied. Most texts have no marks.
-        if self
-            .iter()
-            .all(|mark| mark.bounds().end <= splice.range.start)
+        if let Some(list) = &mut self.0
+            && !list.end_before(splice)
         {
-            return;
-        }
-        let marks = self.0.as_mut().map(Arc::make_mut);
-        for mark in marks.into_iter().flatten() {
-            mark.range = Some(splice.follow(mark));
+            Arc::make_mut(list).follow(splice);
         }
     }
 
     /// The change that a splice makes to the marks that do not follow.
     pub(crate) fn change_by(&self, splice: &TextSplice) -> Option<MarksChange> {
-        if self.is_empty() {
+        // An insertion changes none of them.
+        if self.is_empty() || splice.range.is_empty() {
             return None;
         }
-        steps(self.len());
-        let concerned = |mark: &&Mark| !splice.keeps(mark) || splice.closes_at(mark);
-        let concerned = self.iter().filter(concerned).cloned();
+        let concerned = |mark: &Mark| !splice.keeps(mark) || splice.closes_at(mark);
+        let near = self.near(&splice.range);
+        let concerned = near.into_iter().filter(concerned);
         let (kept, mut gone): (Vec<Mark>, Vec<Mark>) =
             concerned.partition(|mark| splice.keeps(mark));
         let kept: Vec<Mark> = kept
             .iter()
-            .map(|mark| mark.over(splice.follow(mark)))
+            .map(|mark| mark.over(splice.follow(&mark.bounds())))
             .collect();
         let trimmed = gone.iter().filter_map(|mark| splice.trim(mark));
         let after = Self::sorted(kept.iter().cloned().chain(trimmed).collect());
@@ -129,7 +161,11 @@ impl Marks {
             return None;
         }
         let back = splice.back();
-        gone.extend(removed.iter().map(|mark| mark.over(back.follow(mark))));
+        gone.extend(
+            removed
+                .iter()
+                .map(|mark| mark.over(back.follow(&mark.bounds()))),
+        );
         gone.sort_by(Mark::order);
         Some(MarksChange {
             removed: Self::in_order(gone),
@@ -165,11 +201,21 @@ impl Marks {
         change: &MarksChange,
         len: usize,
     ) -> Option<Self> {
+        let mut in_tree = self.clone();
+        if let Some(tree) = in_tree.tree_for(change.removed.len() + change.added.len()) {
+            splice.change(tree, change, len)?;
+            return Some(match tree.len() <= FEW / 2 {
+                true => Self::in_order(tree.to_list()),
+                false => in_tree,
+            });
+        }
         let mut marks = Vec::with_capacity(self.len() + change.added.len());
         let mut removed = change.removed.iter().peekable();
         for mark in self.iter() {
             if removed.next_if(|gone| *gone == mark).is_none() {
-                let follows = splice.keeps(mark).then(|| mark.over(splice.follow(mark)));
+                let follows = splice
+                    .keeps(mark)
+                    .then(|| mark.over(splice.follow(&mark.bounds())));
                 marks.push(follows?);
             }
         }

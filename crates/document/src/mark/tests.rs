@@ -4,8 +4,12 @@ use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 
+use super::list::FEW;
 use super::*;
 use crate::MarksChange;
+
+mod model;
+mod versions;
 
 fn bold(range: Range<usize>) -> Mark {
     Mark::new("bold", range)
@@ -187,7 +191,7 @@ proptest! {
 
     #[test]
     fn marks_that_differ_from_their_normal_form_are_not_normal(marks in any_marks(), len in 0..18usize) {
-        let as_it_is = Marks((!marks.is_empty()).then(|| Arc::new(marks.clone())));
+        let as_it_is = Marks::in_order(marks.clone());
         let normal = Marks::normal(marks, len);
         prop_assert_eq!(as_it_is.are_normal(len), normal.as_ref() == Ok(&as_it_is));
     }
@@ -195,7 +199,7 @@ proptest! {
 
 #[test]
 fn a_mark_without_a_range_is_not_normal() {
-    assert!(!Marks(Some(Arc::new(vec![Mark::whole("bold")]))).are_normal(3));
+    assert!(!Marks::in_order(vec![Mark::whole("bold")]).are_normal(3));
     assert!(Marks::default().are_normal(0));
 }
 
