@@ -110,7 +110,8 @@ impl Limit {
 /// |---|---|
 /// | an operation; eight bytes of text that are searched or copied | 1 |
 /// | a value within an attribute that is copied or compared; eight bytes of such values | 1 |
-/// | a mark of a text, for each change at one position | 1 |
+/// | for each change of a text at one position, a mark of it, up to 64 | 1 |
+/// | more marks, for each mark at that position | up to 64 |
 /// | a mark that is copied, compared or sorted, and each step of its attributes | 2 |
 /// | a node that is looked up, such as an ancestor or a child; a child in a new order | 4 |
 /// | under a schema, a child between the first edit of its list and the last | 8 |
@@ -256,6 +257,10 @@ pub(crate) mod cost {
 
     /// Steps of a mark that is copied, compared or sorted, and of each step of its attributes.
     pub(super) const MARK: usize = 2;
+
+    /// Steps of the marks beside a change of a text, and beside each mark at its position. They are
+    /// at most as many as all marks of the text.
+    pub(super) const BESIDE: usize = 64;
 
     /// Steps of an offset that is converted from UTF-16 units.
     pub const CONVERTED: usize = 12;
@@ -476,12 +481,13 @@ impl Budget {
                 self.text(inserted.len(), characters)?;
                 self.steps((removed.len() + inserted.len()) / cost::BYTES)?;
                 if let Some(node) = node {
-                    // Of many marks, only those at the range are read. Those that the removed
-                    // characters have are also copied and sorted.
                     let over = *at..at.saturating_add(gone);
-                    self.steps(node.marks.steps(&over))?;
+                    let near = node.marks.touching(&over);
+                    let read = cost::BESIDE * (1 + near.len());
+                    self.steps(read.min(node.marks.len()))?;
+                    // Those that the removed characters have are also copied and sorted.
                     if gone > 0 {
-                        self.steps(2 * cost::marks(&node.marks.touching(&over)))?;
+                        self.steps(2 * cost::marks(&near))?;
                     }
                 }
                 let added = marks.as_ref().map(|marks| &marks.added);

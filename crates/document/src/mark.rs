@@ -364,11 +364,6 @@ impl Marks {
         Arc::make_mut(self.0.as_mut()?).tree_mut()
     }
 
-    /// How many marks and nodes of the tree a splice reads.
-    pub(super) fn steps(&self, range: &Range<usize>) -> usize {
-        self.0.as_ref().map_or(0, |list| list.steps(range))
-    }
-
     /// The parts of the marks that are not in `other`.
     pub(super) fn minus(&self, other: &Self) -> Vec<Mark> {
         let mut theirs: HashMap<_, Vec<_>, Secret> = HashMap::default();

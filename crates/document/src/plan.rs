@@ -100,6 +100,25 @@ pub fn set_marks<V: View>(view: &V, id: &NodeId, marks: Vec<Mark>) -> Planned {
     }))
 }
 
+/// Gives characters these marks in place of those that they have.
+pub(super) fn replace_marks<V: View>(
+    view: &V,
+    id: &NodeId,
+    within: &Range<usize>,
+    marks: impl Iterator<Item = Mark>,
+) -> Planned {
+    let node = find(view, id)?;
+    // No other mark can become one with them.
+    let near = node.marks.touching(within);
+    let mut after = near.change_within(within, |_| None);
+    after.extend(marks);
+    let after = marks_for(id, after, node.text.len())?;
+    Ok((near != after).then(|| Change::SetMarks {
+        id: id.clone(),
+        marks: near.change_to(&after),
+    }))
+}
+
 /// Marks in normal form for the text of a node.
 pub fn marks_for(id: &NodeId, marks: Vec<Mark>, len: usize) -> Result<Marks, EditError> {
     // Checked before they are compared, which recurses over their values.

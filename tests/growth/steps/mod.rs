@@ -9,6 +9,7 @@ mod budget;
 #[path = "../../common/dice.rs"]
 mod common;
 mod fuzz;
+mod marks;
 mod offsets;
 mod visits;
 

@@ -102,15 +102,6 @@ impl List {
         many.tree.get_mut()
     }
 
-    /// How many marks and nodes a splice reads.
-    pub(super) fn steps(&self, range: &Range<usize>) -> usize {
-        let tree = match self {
-            Self::Few(_) => None,
-            Self::Many(many) => many.tree.get(),
-        };
-        tree.map_or_else(|| self.len(), |tree| tree.steps(0, range))
-    }
-
     /// Whether a splice leaves all marks as they are, because they end before it.
     pub(super) fn end_before(&self, splice: &TextSplice) -> bool {
         let end = splice.range.start;

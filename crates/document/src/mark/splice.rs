@@ -91,25 +91,31 @@ impl TextSplice {
         tree.visit(0, &self.range, &mut |_, place| {
             fit &= self.keeps_over(&place);
         });
-        let range = |mark: &Mark| {
-            mark.range
-                .clone()
-                .filter(|it| it.start < it.end && it.end <= len)
-        };
-        let added: Option<Vec<Range<usize>>> = change.added.iter().map(range).collect();
-        let (true, Some(added)) = (fit, added) else {
+        if !fit || !Marks::is_normal(change.added.as_slice(), len) {
             return None;
-        };
+        }
         tree.follow(0, self);
         change.added.iter().for_each(|mark| tree.insert(mark));
-        // Elsewhere, marks have the same neighbours as before.
-        let seam = self.range.start..self.range.start + self.inserted;
-        let hull = added.into_iter().fold(seam, |hull, range| {
-            hull.start.min(range.start)..hull.end.max(range.end)
-        });
         let mut near = Vec::new();
-        tree.visit(0, &hull, &mut |mark, place| near.push(mark.over(place)));
+        if let Some(place) = self.place_of(change) {
+            tree.visit(0, &place, &mut |mark, place| near.push(mark.over(place)));
+        }
         (tree.end() <= len && Marks::is_normal(&near, len)).then_some(())
+    }
+
+    /// The characters at which a change of marks may put two marks that are not normal together.
+    /// Elsewhere, marks are over characters that equal ones had, and as far from others as these.
+    fn place_of(&self, change: &MarksChange) -> Option<Range<usize>> {
+        let part = |mark: &Mark| match self.keeps(mark) {
+            true => Some(mark.over(self.follow(&mark.bounds()))),
+            false => self.trim(mark),
+        };
+        let parts = change.removed.iter().filter_map(part).collect();
+        let new = change.added.minus(&Marks::in_order(parts));
+        let start = self.range.start;
+        let seam = (!self.range.is_empty()).then_some(start..start + self.inserted);
+        let places = new.iter().map(Mark::bounds).chain(seam);
+        places.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))
     }
 
     /// Whether a mark begins or ends at the seam: it may be joined with another.

@@ -183,22 +183,6 @@ impl Tree {
         (base.wrapping_add(self.start), base.wrapping_add(self.end))
     }
 
-    /// How many marks and nodes a splice reads.
-    pub(super) fn steps(&self, base: usize, range: &Range<usize>) -> usize {
-        let origin = base.wrapping_add(self.origin);
-        let inner = match &*self.items {
-            Items::Marks(_) => 0,
-            Items::Trees(trees) => {
-                let read = trees.iter().filter(|tree| {
-                    let (start, end) = tree.place(origin);
-                    start <= range.end && range.start <= end
-                });
-                read.map(|tree| tree.steps(origin, range)).sum()
-            }
-        };
-        self.items.len() + inner
-    }
-
     /// Makes all marks follow a splice.
     pub(super) fn follow(&mut self, base: usize, splice: &TextSplice) {
         step();

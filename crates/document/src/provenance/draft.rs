@@ -227,13 +227,11 @@ impl ProvenanceDraft<'_> {
         if let Some(change) = splice {
             self.make(change)?;
         }
-        let node = self.document.node(id);
-        let Some(node) = node.filter(|it| !it.marks.is_empty() || !marks.is_empty()) else {
-            return Ok(());
-        };
-        let mut all = node.marks.change_within(&within, |_| None);
-        all.extend(marks.iter().map(|mark| moved(mark, within.start)));
-        self.set_marks(id, all)
+        let marks = marks.iter().map(|mark| moved(mark, within.start));
+        match plan::replace_marks(self.document, id, &within, marks)? {
+            Some(change) => self.make(change),
+            None => Ok(()),
+        }
     }
 
     pub(super) fn set_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> UndoResult {

@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::automaton::Symbol;
 use super::content::{ChildTypes, Misfit};
 use super::error::SchemaViolation;
-use super::touched::{TouchedChildren, TouchedNodes};
+use super::touched::{TouchedChildren, TouchedMarks, TouchedNodes};
 use super::{Schema, TypeRules};
 use crate::id::NodeId;
 use crate::steps::step;
@@ -48,8 +48,19 @@ impl Schema {
         changes: &[Change],
     ) -> Result<(), SchemaViolation> {
         let touched = TouchedNodes::by(changes, base, after);
-        let mut nodes = touched.ids().filter_map(|id| after.node(id));
-        nodes.try_for_each(|node| self.check_node(node, after))?;
+        for (node, marks) in touched.nodes(after) {
+            self.check_node(node)?;
+            match marks {
+                TouchedMarks::All => self.check_marks(node, after)?,
+                TouchedMarks::Added(lists) => {
+                    // A later change may have removed the mark again.
+                    let mut added = lists.iter().flat_map(|marks| marks.iter());
+                    if !added.all(|mark| self.allows(node, mark, after)) {
+                        self.check_marks(node, after)?;
+                    }
+                }
+            }
+        }
         for (node, list) in touched.lists(base, after, |_| true) {
             self.check_list(node, list, base, after)?;
         }
@@ -100,13 +111,15 @@ impl Schema {
     /// A [`SchemaViolation`]. If there are several, which one is returned is unspecified.
     pub fn check_all(&self, document: &impl View) -> Result<(), SchemaViolation> {
         for node in document.nodes() {
-            self.check_node(node, document)?;
+            self.check_node(node)?;
+            self.check_marks(node, document)?;
             self.check_list(node, TouchedChildren::All, document, document)?;
         }
         self.check_root(document)
     }
 
-    fn check_node(&self, node: &Node, view: &impl View) -> Result<(), SchemaViolation> {
+    /// Checks a node without its marks and children.
+    fn check_node(&self, node: &Node) -> Result<(), SchemaViolation> {
         let rules = self.rules_of(node)?;
         let (id, kind) = (&node.id, &node.kind);
         rules.attributes.check(&node.attributes).map_err(|fault| {
@@ -117,6 +130,12 @@ impl Schema {
             let (id, kind) = (id.clone(), kind.clone());
             return Err(SchemaViolation::TextNotAllowed { id, kind });
         }
+        Ok(())
+    }
+
+    /// Checks all marks of a node.
+    fn check_marks(&self, node: &Node, view: &impl View) -> Result<(), SchemaViolation> {
+        let rules = self.rules_of(node)?;
         node.marks
             .iter()
             .inspect(|_| step())
@@ -126,6 +145,14 @@ impl Schema {
             Some(parent) => allow_marks(parent, self.rules_of(parent)?, node),
             None => Ok(()),
         }
+    }
+
+    /// Whether a node may have a mark.
+    fn allows(&self, node: &Node, mark: &Mark, view: &impl View) -> bool {
+        let parent = node.parent.as_ref().and_then(|parent| view.node(parent));
+        self.rules_of(node)
+            .is_ok_and(|rules| self.check_mark(node, rules, mark).is_ok())
+            && parent.is_none_or(|parent| self.allows_mark(&parent.kind, &mark.kind))
     }
 
     fn check_mark(

@@ -2,14 +2,16 @@
 
 use std::collections::{HashMap, HashSet};
 
+use smallvec::SmallVec;
+
 use super::content::KeptSiblings;
 use crate::hashing::Secret;
 use crate::id::NodeId;
-use crate::{Change, ChildPosition, Node, View};
+use crate::{Change, ChildPosition, Marks, Node, View};
 
 /// The nodes that changes touched, in the order of the first touch.
 pub(super) struct TouchedNodes<'a> {
-    entries: Vec<(&'a NodeId, TouchedPart)>,
+    entries: Vec<(&'a NodeId, TouchedPart<'a>)>,
     positions: HashMap<&'a NodeId, usize, Secret>,
     /// Nodes with the same position that may have another type.
     retyped: HashSet<&'a NodeId, Secret>,
@@ -18,13 +20,29 @@ pub(super) struct TouchedNodes<'a> {
 }
 
 /// What was changed in a node.
-#[derive(Clone, Copy, Debug, Default)]
-struct TouchedPart {
+#[derive(Clone, Debug, Default)]
+struct TouchedPart<'a> {
     /// The node is new or has another type: nothing known about it holds.
     whole: bool,
+    marks: TouchedMarks<'a>,
     children: Option<UnchangedEnds>,
     /// Whether one of the children is among `retyped`.
     retyped: bool,
+}
+
+/// Which marks of a node need a check.
+#[derive(Clone, Debug)]
+pub(super) enum TouchedMarks<'a> {
+    /// All of them.
+    All,
+    /// Those that changes added, as far as they are still there.
+    Added(SmallVec<[&'a Marks; 1]>),
+}
+
+impl Default for TouchedMarks<'_> {
+    fn default() -> Self {
+        Self::Added(SmallVec::new())
+    }
 }
 
 /// The unchanged part of a list of children.
@@ -82,9 +100,12 @@ impl<'a> TouchedNodes<'a> {
                 self.remove(from.as_ref(), base);
                 self.insert(to.as_ref(), base);
             }
-            Change::SpliceText { id, .. }
-            | Change::SetMarks { id, .. }
-            | Change::PatchAttrs { id, .. } => {
+            Change::SpliceText { id, marks, .. } => {
+                let added = marks.as_ref().map(|marks| &marks.added);
+                self.add_marks(id, added);
+            }
+            Change::SetMarks { id, marks } => self.add_marks(id, Some(&marks.added)),
+            Change::PatchAttrs { id, .. } => {
                 self.extent(id);
             }
             Change::SetType { id, .. } => {
@@ -105,6 +126,7 @@ impl<'a> TouchedNodes<'a> {
             Change::JoinNodes { id, at, place, .. } => {
                 self.removed = true;
                 self.replace_from(id, at.children, base);
+                self.extent(id).marks = TouchedMarks::All;
                 self.remove(Some(place), base);
             }
             Change::SetRoot { .. } | Change::SetSelection { .. } => {}
@@ -118,7 +140,14 @@ impl<'a> TouchedNodes<'a> {
         }
     }
 
-    fn extent(&mut self, id: &'a NodeId) -> &mut TouchedPart {
+    fn add_marks(&mut self, id: &'a NodeId, added: Option<&'a Marks>) {
+        let extent = self.extent(id);
+        if let TouchedMarks::Added(lists) = &mut extent.marks {
+            lists.extend(added.filter(|added| !added.is_empty()));
+        }
+    }
+
+    fn extent(&mut self, id: &'a NodeId) -> &mut TouchedPart<'a> {
         let position = *self.positions.entry(id).or_insert_with(|| {
             self.entries.push((id, TouchedPart::default()));
             self.entries.len() - 1
@@ -162,8 +191,18 @@ impl<'a> TouchedNodes<'a> {
         ends.suffix = 0;
     }
 
-    pub(super) fn ids(&self) -> impl Iterator<Item = &'a NodeId> {
-        self.entries.iter().map(|(id, _)| *id)
+    /// The touched nodes that still exist.
+    pub(super) fn nodes<'v>(
+        &self,
+        after: &'v impl View,
+    ) -> impl Iterator<Item = (&'v Node, &TouchedMarks<'a>)> {
+        self.entries.iter().filter_map(|(id, extent)| {
+            let marks = match extent.whole {
+                true => &TouchedMarks::All,
+                false => &extent.marks,
+            };
+            Some((after.node(id)?, marks))
+        })
     }
 
     /// The checks for the children of each touched node that still exists and that is wanted.
@@ -176,7 +215,7 @@ impl<'a> TouchedNodes<'a> {
         let entries = self.entries.iter().filter(move |(id, _)| wanted(id));
         entries.filter_map(|(id, extent)| {
             let node = after.node(id)?;
-            Some((node, self.list(base.node(id), node, *extent)))
+            Some((node, self.list(base.node(id), node, extent)))
         })
     }
 
@@ -184,7 +223,7 @@ impl<'a> TouchedNodes<'a> {
         &self,
         before: Option<&'v Node>,
         after: &Node,
-        extent: TouchedPart,
+        extent: &TouchedPart<'_>,
     ) -> TouchedChildren<'v> {
         let Some(before) = before.filter(|before| !extent.whole && before.kind == after.kind)
         else {

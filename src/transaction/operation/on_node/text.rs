@@ -521,13 +521,20 @@ fn leaves_around(on: &Draft, node: &Node, range: &Range<usize>) -> Vec<Mark> {
     if !is_inside || !is_object(range.start - 1) || !is_object(range.end) {
         return Vec::new();
     }
-    let leaves = on.leaves(node.text(), node.marks());
-    let around = node.marks().iter().zip(leaves).filter(|(mark, leaf)| {
+    let is_around = |mark: &Mark| {
         let around = mark.range.as_ref();
-        let around = around.is_some_and(|of| of.start < range.start && range.end < of.end);
-        *leaf && around
-    });
-    around.map(|(mark, _)| mark.clone()).collect()
+        around.is_some_and(|of| of.start < range.start && range.end < of.end)
+    };
+    // Whether it stands for leaves depends on the other marks over its characters.
+    let near = node.marks().touching(range);
+    let around = near.iter().filter(|mark| is_around(mark));
+    let over = around.filter_map(|mark| mark.range.clone());
+    let over = over.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
+    let marks = over.map(|over| node.marks().touching(&over));
+    let marks = marks.unwrap_or_default();
+    let leaves = marks.iter().zip(on.leaves(node.text(), &marks));
+    let leaves = leaves.filter(|(mark, leaf)| *leaf && is_around(mark));
+    leaves.map(|(mark, _)| mark.clone()).collect()
 }
 
 /// The characters of the range, if the text has them.

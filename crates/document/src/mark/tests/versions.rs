@@ -51,6 +51,19 @@ impl Dice {
         (0..count).map(|_| self.mark(len)).collect()
     }
 
+    /// A range that begins in a mark or next to it.
+    fn beside(&mut self, mark: &Mark, len: usize) -> Range<usize> {
+        let Range { start, end } = mark.bounds();
+        let start = len.min((start + self.below(end - start + 3)).saturating_sub(1));
+        start..len.min(start + self.below(5))
+    }
+
+    fn part(&mut self, mark: &Mark) -> Range<usize> {
+        let Range { start, end } = mark.bounds();
+        let start = start + self.below(end - start);
+        start..start + self.below(end - start + 1)
+    }
+
     /// A change of few marks or of many. Most fit, some name marks that are missing, that touch
     /// others or that exceed the text.
     fn change(&mut self, marks: &Marks, len: usize) -> MarksChange {
@@ -67,10 +80,15 @@ impl Dice {
         for nth in 0..self.below(most) {
             // A kind of its own touches no other.
             let kind = format!("own{nth}{}", self.below(1 << 40));
-            added.push(match self.below(20) {
-                0 => self.mark(len),
-                1 => Mark::new("far", len..usize::MAX),
-                2 => Mark::new("far", usize::MAX - 1..usize::MAX),
+            let other = marks.as_slice().get(self.below(marks.len()));
+            let gone = removed.get(self.below(removed.len()));
+            added.push(match (self.below(60), other, gone) {
+                (0, ..) => self.mark(len),
+                (1, ..) => Mark::new("far", len..usize::MAX),
+                (2, ..) => Mark::new("far", usize::MAX - 1..usize::MAX),
+                (3..5, Some(mark), _) => mark.over(self.beside(mark, len)),
+                (5..25, _, Some(mark)) => mark.over(self.beside(mark, len)),
+                (25..35, _, Some(mark)) => mark.over(self.part(mark)),
                 _ => Mark::new(kind, self.range(len)),
             });
         }
@@ -166,8 +184,6 @@ impl Version {
         };
         let touching = self.model.0.iter().filter(|mark| mark.meets(&range));
         assert!(self.marks.touching(&range).iter().eq(touching));
-        let _ = self.marks.steps(&range);
-        let _ = self.marks.steps(&(usize::MAX..usize::MAX));
     }
 
     fn check(&self) {

@@ -1,0 +1,80 @@
+//! A keystroke beside many marks of its text takes about as many steps as beside a few.
+
+use std::time::Duration;
+
+use crate::dsl::*;
+use crate::history::HistoryOptions;
+use crate::steps::counted;
+use crate::{
+    Editor, Snapshot, StoreOptions,
+    document::{Limit, Limits, Mark},
+    schema::{MarkType, NodeType, Schema},
+    transaction::Operation,
+};
+
+/// The steps of a keystroke beside any number of marks.
+const MOST: usize = 1_200;
+
+/// An editor of a text with marks that do not touch and one around them, under a schema and limits.
+fn editor(marks: usize) -> Editor {
+    let types = Schema::builder().node("x", NodeType::new().text(true));
+    let types = types.mark("bold", MarkType::new());
+    let schema = types.mark("em", MarkType::new()).build().unwrap();
+    let store = StoreOptions::new().schema(schema);
+    let store = store.document(Snapshot::default()).unwrap();
+    let mark = |nth| Mark::new("bold", 4 * nth..4 * nth + 2);
+    // One over all of them, which ends with the last one.
+    let all = Mark::new("em", 1..4 * marks - 2);
+    let text = text_node("x", "ab  ".repeat(marks));
+    let text = text.with_marks((1..marks).map(mark).chain([all]));
+    let history = HistoryOptions::new().group_interval(Duration::ZERO);
+    let editor = Editor::new(store, "ann").with_history(history);
+    editor.execute([create(text.with_id("t"))]).unwrap();
+    editor.with_limits(Limits::new().with(Limit::Marks, marks))
+}
+
+/// Each keystroke read and moved all marks of its text, and the schema checked them.
+#[test]
+fn a_keystroke_reads_few_of_many_marks() {
+    type Keystroke = fn(usize) -> Operation;
+    let keystrokes: [(&str, Keystroke); 4] = [
+        ("a letter", |at| insert_text(at, "x").on("t")),
+        ("a letter within a mark", |at| {
+            insert_text(at + 1, "x").on("t")
+        }),
+        ("a letter deleted at the end of a mark", |at| {
+            delete_text_range(at + 1, at + 2).on("t")
+        }),
+        ("a mark replaced", |at| {
+            replace_text(at, at + 2, "x").on("t")
+        }),
+    ];
+    for size in [1_000, 10_000, 100_000] {
+        let places = [
+            ("in front of", 1),
+            ("between", size / 2),
+            ("behind", size - 1),
+        ];
+        for (place, nth) in places {
+            for (what, keystroke) in keystrokes {
+                let editor = editor(size);
+                let other = Editor::new(editor.store().clone(), "bob");
+                let beside = || drop(other.execute([create(text_node("x", ""))]).unwrap());
+                let mut last = [0; 2];
+                // The first keystroke makes a tree of the marks, and the first undo beside another
+                // editor a record of the text.
+                for _ in 0..4 {
+                    let type_one = || drop(editor.execute([keystroke(4 * nth)]).unwrap());
+                    let undo = || drop(editor.undo().commit().unwrap());
+                    last[0] = counted(type_one).1;
+                    undo();
+                    type_one();
+                    beside();
+                    last[1] = counted(undo).1;
+                }
+                println!("{what}, {place} {size} marks: {last:?} steps with the undo");
+                assert!(last.into_iter().max() < Some(MOST), "{what}: {last:?}");
+            }
+        }
+    }
+}
