@@ -91,7 +91,7 @@ impl TextSplice {
         tree.visit(0, &self.range, &mut |_, place| {
             fit &= self.keeps_over(&place);
         });
-        if !fit || !Marks::is_normal(change.added.as_slice(), len) {
+        if !fit {
             return None;
         }
         tree.follow(0, self);

@@ -230,9 +230,9 @@ impl Tree {
                 }
                 if trees[nth].len == 0 {
                     trees.remove(nth);
-                } else if nth + 1 < trees.len() {
-                    join(origin, trees, nth);
                 }
+                join(origin, trees, nth);
+                join(origin, trees, nth.wrapping_sub(1));
             }
         }
         self.summarize(base);
@@ -299,9 +299,13 @@ fn behind(origin: usize, trees: &[Tree], mark: &Mark) -> usize {
     trees.partition_point(|tree| tree.first_before(origin, mark).is_le())
 }
 
-/// Makes one node of two neighbours that are at most half full together.
+/// Makes one node of two neighbours, if there are two, that are at most half full together.
 fn join(origin: usize, trees: &mut Vec<Tree>, nth: usize) {
-    if trees[nth].items.len() + trees[nth + 1].items.len() > MOST / 2 {
+    let neighbours = trees.get(nth..).and_then(<[_]>::first_chunk);
+    let Some([left, right]) = neighbours else {
+        return;
+    };
+    if left.items.len() + right.items.len() > MOST / 2 {
         return;
     }
     let right = trees.remove(nth + 1);

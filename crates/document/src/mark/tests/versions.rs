@@ -76,6 +76,10 @@ impl Dice {
                 _ => {}
             }
         }
+        if self.one_in(3) {
+            let run = marks.iter().skip(self.below(marks.len()));
+            removed.extend(run.take(self.below(40)).cloned());
+        }
         let mut added: Vec<Mark> = Vec::new();
         for nth in 0..self.below(most) {
             // A kind of its own touches no other.
@@ -106,7 +110,8 @@ struct Version {
 
 impl Version {
     fn new(dice: &mut Dice) -> Self {
-        let len = 1 + dice.below(1_500);
+        let most = [1_500, 40_000][dice.below(2)];
+        let len = 1 + dice.below(most);
         let marks = Marks::normal(dice.marks(len), len).unwrap();
         let model = Model(marks.iter().cloned().collect());
         Self { marks, model, len }
@@ -137,15 +142,27 @@ impl Version {
 
     /// A change from outside of the program, which may not fit.
     fn change(&mut self, dice: &mut Dice) {
-        let splice = match dice.one_in(2) {
-            true => TextSplice::NONE,
-            false => TextSplice {
+        let splice = match dice.below(4) {
+            0 => TextSplice::NONE,
+            1 => self.seam(dice).unwrap_or(TextSplice::NONE),
+            _ => TextSplice {
                 range: dice.range(self.len),
                 inserted: dice.below(3),
             },
         };
         let len = self.len - splice.range.len() + splice.inserted;
-        let change = dice.change(&self.marks, len);
+        let mut change = dice.change(&self.marks, len);
+        // Often the right one, without some of it.
+        if let Some(MarksChange { removed, added }) = self.marks.change_by(&splice)
+            && !dice.one_in(4)
+        {
+            let [removed, added] = [removed, added].map(|mut marks| {
+                let mut marks = marks.take();
+                marks.retain(|_| !dice.one_in(8));
+                Marks::in_order(marks)
+            });
+            change = MarksChange { removed, added };
+        }
         let then = self.model.changed(&splice, &change, len);
         let changed = self.marks.changed(&splice, &change, len);
         let found = changed.as_ref().map(|marks| marks.as_slice());
@@ -153,6 +170,15 @@ impl Version {
         if let (Some(marks), Some(model)) = (changed, then) {
             (self.marks, self.model, self.len) = (marks, model, len);
         }
+    }
+
+    /// Removes what is between two equal marks.
+    fn seam(&self, dice: &mut Dice) -> Option<TextSplice> {
+        let mut marks = self.model.0.iter().skip(dice.below(self.marks.len()));
+        let one = marks.next()?;
+        let other = marks.find(|other| other.differs_only_in_range(one))?;
+        let range = one.bounds().end..other.bounds().start;
+        Some(TextSplice { range, inserted: 0 })
     }
 
     fn split(&mut self, dice: &mut Dice) -> Self {
@@ -208,14 +234,19 @@ fn versions_of_many_marks_agree_with_a_list() {
         let mut dice = Dice(seed);
         let mut versions = vec![Version::new(&mut dice)];
         for _ in 0..120 {
-            let mut next = versions[dice.below(versions.len())].clone();
+            // Mostly one of the last.
+            let back = match dice.one_in(4) {
+                true => dice.below(versions.len()),
+                false => dice.below(versions.len().min(3)),
+            };
+            let mut next = versions[versions.len() - 1 - back].clone();
             // Some of them are read before the next edit, some never are.
             if dice.one_in(3) {
                 next.check();
             }
             for _ in 0..1 + dice.below(3) {
                 match dice.below(16) {
-                    0 => next = Version::new(&mut dice),
+                    0 if dice.one_in(3) => next = Version::new(&mut dice),
                     1 => versions.push(next.split(&mut dice)),
                     2 => {
                         let other = versions[dice.below(versions.len())].clone();
@@ -223,8 +254,8 @@ fn versions_of_many_marks_agree_with_a_list() {
                             next.append(&other);
                         }
                     }
-                    3..7 => next.change(&mut dice),
-                    7 => next.read(&mut dice),
+                    3..8 => next.change(&mut dice),
+                    8 => next.read(&mut dice),
                     _ => next.splice(&mut dice),
                 }
             }
