@@ -279,6 +279,48 @@ fn tree_06_marks_are_checked() {
     });
 }
 
+/// Only the marks that a transaction adds are checked, wherever they come from.
+#[test]
+fn tree_06_added_marks_are_checked_as_far_as_they_stay() {
+    let store = store_with(schema(
+        r#"{
+            "nodes": {
+                "line": {"content": "(text | plain)*"},
+                "text": {},
+                "plain": {"marks": ""}
+            },
+            "marks": {"bold": {}}
+        }"#,
+    ));
+    let bold = || [Mark::whole("bold")];
+    commit(&store, |on| {
+        let plain = node("plain", "p").with_text("plain");
+        let text = node("text", "t").with_text("text").with_marks(bold());
+        on.create(node("line", "l").with_children([plain, text]))
+            .unwrap();
+    });
+    let violation = "node p has the mark bold, which its type plain does not allow";
+    let edits: [fn(&mut Draft); 3] = [
+        |on| on.join_nodes(id("p"), id("t")).unwrap(),
+        |on| {
+            on.set_marks(id("p"), [Mark::whole("bold")]).unwrap();
+            on.set_marks(id("p"), [Mark::new("bold", 1..2)]).unwrap();
+        },
+        |on| {
+            on.set_marks(id("p"), [Mark::new("bold", 0..4)]).unwrap();
+            on.delete_text(id("p"), 2..5).unwrap();
+        },
+    ];
+    for edit in edits {
+        assert_eq!(refused(&store, edit), violation);
+    }
+    commit(&store, |on| {
+        on.set_marks(id("p"), bold()).unwrap();
+        on.set_text(id("p"), "other").unwrap();
+        on.insert_text(id("t"), 1, "x").unwrap();
+    });
+}
+
 /// A type allows marks for the texts of its children as well, however they come there.
 #[test]
 fn tree_06_marks_of_a_child_are_checked() {
