@@ -213,3 +213,8 @@ fn a_split_divides_marks_and_a_join_merges_them() {
     left.append(4, &right);
     assert_eq!(left, marks);
 }
+
+#[test]
+fn few_marks_take_no_more_memory_than_a_vector_of_them() {
+    assert_eq!(size_of::<List>(), size_of::<Vec<Mark>>());
+}

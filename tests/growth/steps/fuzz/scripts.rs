@@ -237,7 +237,7 @@ fn one(dice: &mut Dice, shares: &mut Shares, on: &mut Draft) {
     shares.check(&name, size, steps, budget);
 }
 
-/// A change of a text reads all its marks. An operation may change one text at many positions.
+/// A change of a text may read all its marks. An operation may change one text at many positions.
 fn marks_looked_at(on: &Draft, from: usize) -> usize {
     let changes = on.changes().iter().skip(from);
     let marks = changes.filter_map(|change| match change {

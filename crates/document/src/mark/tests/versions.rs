@@ -1,4 +1,4 @@
-//! Versions of many marks agree with a list, also after the versions that share nodes with them have
+//! Versions of many marks agree with a list, also after versions that share nodes with them have
 //! changed.
 
 use std::hash::BuildHasher;
