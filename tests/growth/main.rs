@@ -239,6 +239,13 @@ fn small_edits() -> Vec<(&'static str, Edit)> {
             let text = set_text("x".repeat(100 * n)).on("t");
             (text, insert_text(50 * n, "y").on("t"))
         }),
+        ("a letter between many marks", |n| {
+            let text = set_text("x".repeat(3 * n));
+            // The first edit makes the tree of the marks.
+            let edited = vec![text, set_marks(marks(n)), insert_text(0, "z")];
+            let all = control("t", edited);
+            (all, insert_text(n, "y").on("t"))
+        }),
         ("a child among many", |n| {
             let children = (0..n).map(|_| NodeSpec::new("x"));
             let all = create(element("all", children).with_id("all"));

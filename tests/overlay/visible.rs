@@ -60,7 +60,7 @@ fn overlay_01_own_writes_are_visible_inside_and_nowhere_else() {
     assert_eq!(image(&before), before_image, "a snapshot never changes");
 }
 
-/// A commit splices a text in place, unless a version that someone has would change with it.
+/// A commit splices a text in place, unless a snapshot of the version before exists.
 #[test]
 fn overlay_01_versions_that_are_kept_stay_beside_splices_of_their_texts() {
     // A short text is a string, a long one a rope; the edits go from one to the other and back.

@@ -19,8 +19,8 @@ use crate::steps::{step, steps};
 ///
 /// An attribute is present or absent: setting it to `null` removes it. The arrays and objects of a
 /// value nest at most [`MAX_LEVELS`](Self::MAX_LEVELS) deep. Documents, schemas and deserialization
-/// reject deeper values. To set one of many takes time in proportion to its own size. Clones share the
-/// values. An empty list takes one word.
+/// reject deeper values. To set one of many takes time in proportion to its own size. Clones share
+/// the values. An empty list takes one word.
 ///
 /// ```
 /// use doclock::document::Attributes;

@@ -123,8 +123,8 @@ impl ValueWrites {
     }
 
     /// Makes what is in effect for good a part of the value before, and forgets what is out of
-    /// effect for good. `make_permanent` returns whether a write stays. Values of which no write can
-    /// be undone are forgotten.
+    /// effect for good. `make_permanent` returns whether a write stays. Values of which no write
+    /// can be undone are forgotten.
     pub(super) fn forget(&mut self, make_permanent: impl Fn(&mut StepTag) -> bool) {
         self.0.retain(|_, writes| {
             let first = writes.first().map(|first| first.what.clone());
