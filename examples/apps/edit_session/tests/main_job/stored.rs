@@ -90,7 +90,7 @@ fn every_acknowledged_commit_is_there_after_a_kill() {
 fn a_process_that_fails_before_the_kill_is_reported() {
     let store = free("full.doclock");
     let limited = format!(
-        "trap '' XFSZ; ulimit -f 2600; exec timeout 60 '{PROGRAM}' --store '{store}' --kill-after 1000000"
+        "trap '' XFSZ; ulimit -f 500; exec timeout 60 '{PROGRAM}' --store '{store}' --kill-after 1000000"
     );
     let output = Command::new("sh").args(["-c", &limited]).output().unwrap();
     assert_eq!(output.status.code(), Some(1), "{output:?}");
