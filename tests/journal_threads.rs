@@ -2,6 +2,9 @@
 //! because all threads of the process count.
 #![cfg(target_os = "linux")]
 
+#[path = "common/gated.rs"]
+mod gated;
+
 use std::fs;
 use std::sync::mpsc;
 use std::sync::{Mutex, PoisonError};
@@ -9,10 +12,9 @@ use std::thread::yield_now;
 use std::time::{Duration, Instant};
 
 use doclock::document::NodeSpec;
-use doclock::durable::{
-    Durability, DurableOptions, Journal, JournalError, JournalWrite, StoredPart,
-};
+use doclock::durable::{Durability, DurableOptions};
 use doclock::{DataStore, TransactionManager, dsl::*};
+use gated::Gated;
 
 /// How many stores are open.
 const STORES: usize = 1_000;
@@ -22,33 +24,18 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Threads of concurrent tests would count.
 static ALONE: Mutex<()> = Mutex::new(());
 
-/// A journal that waits for the other end before each write but the first, which numbers the open.
-struct Gate {
-    opens: Option<mpsc::Receiver<()>>,
-    writes: usize,
-}
-
-impl Journal for Gate {
-    fn load(
-        &mut self,
-        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        Ok(())
-    }
-
-    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
-        self.writes += 1;
-        if let Some(gate) = self.opens.as_ref().filter(|_| self.writes > 1) {
-            // Nothing comes: it waits until the other end is gone.
-            let _ = gate.recv();
-        }
-        Ok(())
-    }
-}
-
-fn open(opens: Option<mpsc::Receiver<()>>) -> DataStore {
+/// A store whose writes wait until the other end is gone, but for the one that numbers the open.
+fn open_gated() -> (mpsc::Sender<bool>, DataStore) {
+    let (gate, writes) = mpsc::channel();
+    gate.send(true).unwrap();
     let options = DurableOptions::new().durability(Durability::Later);
-    DataStore::open_journal(Gate { opens, writes: 0 }, options).unwrap()
+    let store = DataStore::open_journal(Gated(writes), options).unwrap();
+    (gate, store)
+}
+
+/// A store whose writes wait for nothing.
+fn open() -> DataStore {
+    open_gated().1
 }
 
 /// How many threads of the process write journals or wait to do so.
@@ -77,7 +64,7 @@ fn commit(store: &DataStore) {
 #[test]
 fn durable_13_idle_stores_share_one_thread_and_no_store_has_none() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let stores: Vec<_> = (0..STORES).map(|_| open(None)).collect();
+    let stores: Vec<_> = (0..STORES).map(|_| open()).collect();
     assert_eq!(threads(), 1);
     for _ in 0..3 {
         stores.iter().for_each(commit);
@@ -95,14 +82,9 @@ fn durable_13_idle_stores_share_one_thread_and_no_store_has_none() {
 #[test]
 fn durable_13_a_journal_that_blocks_keeps_no_other_store_waiting() {
     let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-    let (gates, blocked): (Vec<_>, Vec<_>) = (0..20)
-        .map(|_| {
-            let (gate, opens) = mpsc::channel();
-            (gate, open(Some(opens)))
-        })
-        .unzip();
+    let (gates, blocked): (Vec<_>, Vec<_>) = (0..20).map(|_| open_gated()).unzip();
     blocked.iter().for_each(commit);
-    let free = open(None);
+    let free = open();
     let manager = TransactionManager::new(free.clone()).with_durability(Durability::Durable);
     manager.execute(create(NodeSpec::new("x"))).unwrap();
     commit(&free);
