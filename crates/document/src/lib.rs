@@ -140,7 +140,7 @@ pub mod internal {
     }
 
     pub mod value {
-        pub use crate::value::{BoundedValue, Payload, check_marks, map, steps};
+        pub use crate::value::{Payload, check_marks, map, steps};
     }
 
     pub mod walk {

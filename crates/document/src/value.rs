@@ -222,7 +222,7 @@ pub(crate) fn compare_lists<T>(
 }
 
 /// A value from data: within the depth limit, without duplicate fields.
-pub struct BoundedValue(pub Value);
+pub(crate) struct BoundedValue(pub(crate) Value);
 
 impl<'de> Deserialize<'de> for BoundedValue {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

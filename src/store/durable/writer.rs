@@ -35,7 +35,6 @@ use crate::sync::{AtomicBool, AtomicU64, Mutex, rank, thread_number};
 use crate::time::Clock;
 pub use error::DurabilityError;
 use journal_writer::JournalWriter;
-use serve::Server;
 pub(super) use since_checkpoint::SinceCheckpoint;
 #[cfg(not(loom))]
 use threads::UsedThreads;
@@ -464,7 +463,7 @@ impl SharedWriter {
         if is_own {
             return Ok(self.durable_version());
         }
-        self.serve(Server::Closing);
+        self.serve();
         self.wait(Goal::END, WaitMode::Until(None, None))
     }
 

@@ -15,20 +15,11 @@ enum Task {
     End,
 }
 
-/// Who serves a journal.
-#[derive(Clone, Copy, PartialEq)]
-pub(super) enum Server {
-    /// The thread that was called.
-    Called,
-    /// A thread that closes the store.
-    Closing,
-}
-
 impl SharedWriter {
     /// Writes until there is nothing to write, or another thread has the journal. That thread calls
     /// one when it is done, if there is more. After a close or a failure, drops the journal.
-    pub(super) fn serve(&self, server: Server) {
-        while let Some((mut journal, task)) = self.take_journal(server) {
+    pub(super) fn serve(&self) {
+        while let Some((mut journal, task)) = self.take_journal() {
             let written = match task {
                 Task::End => return self.finish(journal),
                 Task::Write => catch(|| journal.write_all(self)),
@@ -45,14 +36,15 @@ impl SharedWriter {
         }
     }
 
-    fn take_journal(&self, server: Server) -> Option<(Box<JournalWriter>, Task)> {
+    fn take_journal(&self) -> Option<(Box<JournalWriter>, Task)> {
         let mut state = self.state.lock();
         let journal = match state.is_called {
             true => state.take_journal(),
             false => None,
         };
-        if journal.is_none() && server == Server::Called {
-            // With the state locked, so the next call calls a thread again.
+        if journal.is_none() {
+            // With the state locked, so the next call calls a thread again. After a closing thread
+            // that may be one too many, which finds nothing.
             state.has_thread = false;
         }
         let journal = journal?;
@@ -69,7 +61,7 @@ impl SharedWriter {
     #[cfg(loom)]
     pub(super) fn run(&self) {
         loop {
-            self.serve(Server::Called);
+            self.serve();
             let mut state = self.state.lock();
             while !(state.is_called && state.journal.is_some()) {
                 if state.is_gone {

@@ -10,7 +10,6 @@ use std::thread::Builder;
 use std::time::Duration;
 
 use super::SharedWriter;
-use super::serve::Server;
 use crate::sync::{Condvar, Mutex, rank};
 
 /// A thread without work ends after so long, unless it is the last one and stores are open.
@@ -90,7 +89,7 @@ impl ThreadsState {
 
 fn run() {
     while let Some(writer) = next_call() {
-        writer.serve(Server::Called);
+        writer.serve();
     }
 }
 
