@@ -322,7 +322,7 @@ fn samples_of_locks() -> Vec<Sample> {
         ("lockQueueFull", LockError::QueueFull { owner: owner(), waiting: 1, bound: 1 }),
         ("lockDeadlock", LockError::Deadlock(Box::new(deadlock()))),
         ("lockUpgradeConflict", LockError::UpgradeConflict(Box::new(deadlock()))),
-        ("lockRevoked", LockError::Revoked { id: lock_id() }),
+        ("lockRevoked", LockError::Revoked { id: lock_id(), waiter: None }),
         ("lockReentrant", LockError::Reentrant { owner: owner(), holder: Box::new(holder()) }),
         ("lockNoKeeper", LockError::NoKeeper { owner: owner(), reason: "no memory".to_owned() }),
     ]);
@@ -333,7 +333,7 @@ fn samples_of_locks() -> Vec<Sample> {
     all.extend(samples_of([
         ("lockNotHeld", ReleaseError::NotHeld { id: got }),
         ("lockIdMismatch", ReleaseError::Mismatch { expected, got }),
-        ("lockRevoked", ReleaseError::Revoked { id: got }),
+        ("lockRevoked", ReleaseError::Revoked { id: got, waiter: None }),
         ("transactionOpen", ReleaseError::TransactionOpen { id: got }),
     ]));
     all.extend(samples_of([
@@ -347,7 +347,7 @@ fn samples_of_locks() -> Vec<Sample> {
     all.extend(samples_of([
         ("taskPanicked", ExecutionError::Panicked(Box::new(task_panic()))),
         ("taskAbandoned", ExecutionError::Abandoned { id: lock_id(), owner: owner() }),
-        ("lockRevoked", ExecutionError::Lock(LockError::Revoked { id: lock_id() })),
+        ("lockRevoked", ExecutionError::Lock(LockError::Revoked { id: lock_id(), waiter: None })),
     ]));
     all.extend(samples_of([
         ("limiterTimeout", LimiterError::Timeout { limit: Duration::from_millis(2), call: call() }),
@@ -500,7 +500,7 @@ fn journal_fenced() -> DurabilityError {
 #[rustfmt::skip]
 fn samples_of_commits() -> Vec<Sample> {
     let mut all = samples_of([
-        ("commitRevoked", CommitError::Revoked { id: lock_id(), owner: owner(), holder: Some(Box::new(holder())) }),
+        ("commitRevoked", CommitError::Revoked { id: lock_id(), owner: owner(), waiter: None, holder: Some(Box::new(holder())) }),
         ("commitGrantEnded", CommitError::GrantEnded { id: lock_id(), owner: owner(), holder: None }),
         ("commitForeignDraft", foreign_draft()),
         ("typeUnknown", violation().into()),
@@ -534,7 +534,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("documentNameInvalid", PoolError::Name { name: "../notes".into(), reason: "it has other characters than a-z, 0-9, - and _" }),
         ("documentBusy", PoolError::Busy { name: "notes".into(), waited: Duration::from_millis(250), cause: Box::new(LockError::Timeout(Box::new(timeout()))) }),
         ("poolFull", PoolError::AllInUse { name: "notes".into(), most_open: 4, waited: Duration::from_millis(250), cause: Box::new(LimiterError::Busy { call: call() }) }),
-        ("lockRevoked", PoolError::Lock(LockError::Revoked { id: lock_id() })),
+        ("lockRevoked", PoolError::Lock(LockError::Revoked { id: lock_id(), waiter: None })),
         ("limiterNoKeeper", PoolError::Slot(LimiterError::NoKeeper { key: "open documents".into(), reason: "no memory".into() })),
         ("openLocked", PoolError::Open(OpenError::Locked)),
         ("openerFailed", PoolError::Opener { name: "notes".into(), cause: "no paper".into() }),
@@ -592,7 +592,7 @@ fn samples_of_commits() -> Vec<Sample> {
     all.extend(samples_of([("inboxInUse", inbox_in_use())]));
     all.extend(samples_of([
         ("workerCancelled", Interruption::Cancelled),
-        ("lockRevoked", Interruption::Lock(LockError::Revoked { id: lock_id() })),
+        ("lockRevoked", Interruption::Lock(LockError::Revoked { id: lock_id(), waiter: None })),
         ("commitReadOnly", Interruption::ReadOnly(Box::new(CommitError::ReadOnly { cause: None }))),
     ]));
     all.extend(samples_of([("workerInterrupted", interrupted())]));
@@ -607,7 +607,7 @@ fn samples_of_commits() -> Vec<Sample> {
 fn samples_of_transactions() -> Vec<Sample> {
     let (a, b) = (|| id("a"), || id("b"));
     let mut all = samples_of([
-        ("lockRevoked", TransactionError::from(LockError::Revoked { id: lock_id() })),
+        ("lockRevoked", TransactionError::from(LockError::Revoked { id: lock_id(), waiter: None })),
         ("lockNotHeld", JoinError::NotHeld { id: lock_id() }.into()),
         ("operationFailed", TransactionError::Operation { index: 3, name: "insertText", node_id: Some(a()), cause: outdated().into() }),
         ("beforeHookRefused", TransactionError::Refused { hook: hook(), reason: "no".to_owned() }),
@@ -658,7 +658,7 @@ fn samples_of_transactions() -> Vec<Sample> {
     all.extend(samples_of([
         ("nothingToUndo", UndoError::NothingToUndo),
         ("nothingToRedo", UndoError::NothingToRedo),
-        ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id() })),
+        ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id(), waiter: None })),
         ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)), returns: true }),
         ("undoInverse", UndoError::Inverse(outdated().into())),
         ("idempotencyMismatch", idempotency_mismatch().into()),

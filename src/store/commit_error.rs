@@ -10,7 +10,7 @@ use crate::brief::Brief;
 use crate::codes::codes;
 use crate::document::schema::SchemaViolation;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId, TransactionId};
-use crate::lock::{LockError, LockInfo};
+use crate::lock::{LockError, LockInfo, QueueEntry, RevokedFor};
 
 /// An error of a commit. The transaction was rolled back, apart from [`Unknown`](Self::Unknown),
 /// [`NotStored`](Self::NotStored) and [`Fenced`](Self::Fenced).
@@ -21,12 +21,18 @@ pub enum CommitError {
     /// The lock was granted to the next waiter. The limit is that of the store
     /// ([`StoreOptions::hold_limit`](crate::StoreOptions::hold_limit)) or of the request
     /// ([`AcquireOptions::hold_limit`](crate::lock::AcquireOptions::hold_limit)).
-    #[error("lock {id} of owner {owner} was revoked: it exceeded the hold limit{}", NowHeld(.holder), owner = Brief(.owner))]
+    #[error(
+        "lock {id} of owner {owner} was revoked{}: it exceeded the hold limit{}",
+        RevokedFor(.waiter), NowHeld(.holder), owner = Brief(.owner)
+    )]
     Revoked {
         /// The id of the transaction's grant.
         id: LockId,
         /// The owner of the transaction.
         owner: OwnerId,
+        /// The request for which it was revoked: the first of those that it delayed. `None` if many
+        /// others were revoked since, or the statistics were reset.
+        waiter: Option<Box<QueueEntry>>,
         /// The current holder of the lock.
         holder: Option<Box<LockInfo>>,
     },
@@ -138,7 +144,7 @@ pub enum CommitError {
 }
 
 codes! { CommitError {
-    Self::Revoked { id, owner, holder } => "commitRevoked", 409;
+    Self::Revoked { id, owner, waiter, holder } => "commitRevoked", 409;
     Self::GrantEnded { id, owner, holder } => "commitGrantEnded", 409;
     Self::ForeignDraft { draft, base } => "commitForeignDraft", 500;
     Self::Schema(violation) => as violation;

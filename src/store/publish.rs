@@ -401,7 +401,12 @@ impl DataStore {
         let (id, owner) = (grant.id(), owner.clone());
         let holder = self.current_lock().map(Box::new);
         match grant.limited {
-            true => CommitError::Revoked { id, owner, holder },
+            true => CommitError::Revoked {
+                id,
+                owner,
+                waiter: self.0.lock.revoked_for(id),
+                holder,
+            },
             false => CommitError::GrantEnded { id, owner, holder },
         }
     }

@@ -14,8 +14,8 @@ mod waits;
 use std::thread;
 
 use doclock::{
-    DataStore, StoreOptions,
-    lock::{AcquireOptions, LockError, LockGuard, TimeoutEvidence},
+    DataStore, LockId, StoreOptions,
+    lock::{AcquireOptions, LockError, LockGuard, ReleaseError, ReleaseOutcome, TimeoutEvidence},
     time::ManualClock,
 };
 
@@ -31,6 +31,11 @@ fn until_waiting(store: &DataStore, count: usize) {
     while store.queue_length() != count {
         thread::yield_now();
     }
+}
+
+/// Whether the release of a grant learns that the grant was revoked.
+fn is_revoked(id: LockId, released: Result<ReleaseOutcome, ReleaseError>) -> bool {
+    matches!(released, Err(ReleaseError::Revoked { id: of, .. }) if of == id)
 }
 
 fn patient() -> AcquireOptions {

@@ -38,6 +38,7 @@ fn lock_10_a_revoked_holder_that_never_returns_is_named_in_the_statistics() {
             holder,
             hold_limit,
             revoked_for,
+            waiter: Some(waiter),
             ..
         },
     ] = &stats.last_revocations[..]
@@ -56,8 +57,10 @@ fn lock_10_a_revoked_holder_that_never_returns_is_named_in_the_statistics() {
     let column = holder.call_site.column;
     let expected = format!(
         "revoked       {stuck} of ann (import) from {}:{line}:{column}, held for 100ms, \
-         hold limit 100ms, revoked 10ms ago",
+         hold limit 100ms, revoked 10ms ago for {} of next from {}, which had waited for 100ms",
         file!(),
+        waiter.lock_id,
+        waiter.call_site,
     );
     assert_eq!(text.lines().last(), Some(&*expected));
     let json = serde_json::to_value(&stats).unwrap();
@@ -69,6 +72,7 @@ fn lock_10_a_revoked_holder_that_never_returns_is_named_in_the_statistics() {
         (&100.0.into(), &100.0.into())
     );
     assert_eq!(last["revokedFor"], 10.0);
+    assert_eq!(last["waiter"]["ownerId"], "next");
 
     store.reset_lock_stats();
     assert!(store.lock_stats().last_revocations.is_empty());

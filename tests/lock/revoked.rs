@@ -7,12 +7,14 @@ use doclock::{
     CommitError, DataStore, Draft, LockId, StoreOptions, Transaction, TransactionManager, View,
     document::NodeSpec,
     dsl,
-    lock::{AcquireOptions, CancelToken, JoinError, LockError, ReleaseError, ReleaseOutcome},
+    lock::{
+        AcquireOptions, CancelToken, JoinError, LockError, QueueEntry, ReleaseError, ReleaseOutcome,
+    },
     time::ManualClock,
     transaction::TransactionError,
 };
 
-use crate::until_waiting;
+use crate::{is_revoked, until_waiting};
 
 pub(crate) const LIMIT: Duration = Duration::from_millis(100);
 
@@ -54,14 +56,31 @@ fn unharmed(store: &DataStore, mut next: Transaction) {
     assert!(!store.snapshot().contains("lost"));
 }
 
+/// For which request the only holder was revoked, and how errors say that.
+fn revoked_for(store: &DataStore) -> (Option<Box<QueueEntry>>, String) {
+    let [revocation] = &store.lock_stats().last_revocations[..] else {
+        panic!("it is one revocation");
+    };
+    let waiter = revocation.waiter.clone().unwrap();
+    assert_eq!(
+        (waiter.owner_id.as_str(), waiter.wait_time),
+        ("next", LIMIT)
+    );
+    let (id, site) = (waiter.lock_id, &waiter.call_site);
+    let said = format!(" for {id} of next from {site}, which had waited for 100ms");
+    assert!(revocation.to_string().ends_with(&said), "{revocation}");
+    (Some(waiter), said)
+}
+
 /// The first release after the revocation reports it; later ones return the error of any old id.
 fn released_in_vain(store: &DataStore, id: LockId, next: &Transaction) {
-    let revoked = ReleaseError::Revoked { id };
-    assert_eq!(store.release_lock(id), Err(revoked));
+    let (waiter, said) = revoked_for(store);
+    let revoked = ReleaseError::Revoked { id, waiter };
     assert_eq!(
         revoked.to_string(),
-        format!("lock {id} was revoked before its release: it exceeded the hold limit")
+        format!("lock {id} was revoked{said} before its release: it exceeded the hold limit")
     );
+    assert_eq!(store.release_lock(id), Err(revoked));
     let (expected, got) = (next.lock_id(), id);
     let mismatch = ReleaseError::Mismatch { expected, got };
     assert_eq!(store.release_lock(id), Err(mismatch));
@@ -108,8 +127,9 @@ fn lock_10_a_revoked_transaction_cannot_commit() {
     writes(&mut transaction, "lost too");
     let holder = store.current_lock().unwrap();
     let error = transaction.commit().unwrap_err();
+    let (_, said) = revoked_for(&store);
     let expected = format!(
-        "lock {id} of owner ann was revoked: it exceeded the hold limit; now held by {holder}"
+        "lock {id} of owner ann was revoked{said}: it exceeded the hold limit; now held by {holder}"
     );
     assert_eq!(error.to_string(), expected);
     unharmed(&store, next);
@@ -134,9 +154,14 @@ fn lock_10_the_error_names_no_holder_of_a_free_lock() {
     let transaction = store.begin("ann").unwrap();
     let id = transaction.lock_id();
     overtaken(&store, &clock).rollback();
-    let (owner, holder) = ("ann".into(), None);
-    let revoked = CommitError::Revoked { id, owner, holder };
-    let text = format!("lock {id} of owner ann was revoked: it exceeded the hold limit");
+    let (waiter, said) = revoked_for(&store);
+    let revoked = CommitError::Revoked {
+        id,
+        owner: "ann".into(),
+        waiter,
+        holder: None,
+    };
+    let text = format!("lock {id} of owner ann was revoked{said}: it exceeded the hold limit");
     assert_eq!(revoked.to_string(), text);
     assert_eq!(transaction.commit().unwrap_err(), revoked);
 }
@@ -208,8 +233,7 @@ fn lock_10_a_holder_without_waiters_is_not_revoked() {
     let theirs = store.clone();
     let late = thread::spawn(move || theirs.lock("late").map(drop));
     late.join().unwrap().unwrap();
-    let revoked = ReleaseError::Revoked { id };
-    assert_eq!(store.release_lock(id), Err(revoked));
+    assert!(is_revoked(id, store.release_lock(id)));
 }
 
 #[test]
@@ -234,7 +258,7 @@ fn lock_10_each_queued_holder_has_the_full_hold_limit() {
     assert_eq!(store.current_lock().unwrap().lock_id, held[3]);
     assert_eq!(store.lock_stats().total_revocations, 3);
     for id in held.drain(..3) {
-        assert_eq!(store.release_lock(id), Err(ReleaseError::Revoked { id }));
+        assert!(is_revoked(id, store.release_lock(id)));
     }
     let [last] = held[..] else {
         panic!("one is left");
@@ -310,8 +334,8 @@ fn leave_the_last(
     assert_eq!(store.queue_length(), 1, "the limit has not passed");
     clock.advance(Duration::from_nanos(1));
     let last = last.join().unwrap().unwrap();
-    let revoked = ReleaseError::Revoked { id: holder.lock_id };
-    assert_eq!(store.release_lock(holder.lock_id), Err(revoked));
+    let id = holder.lock_id;
+    assert!(is_revoked(id, store.release_lock(id)));
     assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
     assert_eq!(store.lock_stats().total_revocations, 1);
 }
@@ -382,8 +406,7 @@ fn lock_10_the_limit_passes_for_the_last_request_after_a_combiner_ran_the_others
     assert_eq!(store.queue_length(), 1);
     clock.advance(LIMIT);
     let last = last.join().unwrap().unwrap();
-    let revoked = ReleaseError::Revoked { id: next };
-    assert_eq!(store.release_lock(next), Err(revoked));
+    assert!(is_revoked(next, store.release_lock(next)));
     assert_eq!(store.release_lock(last), Ok(ReleaseOutcome::Freed));
 }
 

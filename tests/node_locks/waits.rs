@@ -227,10 +227,11 @@ fn node_locks_01_a_hold_limit_frees_the_document_lock_as_well() {
     clock.advance(Duration::from_secs(1));
     waiting.join().unwrap().unwrap();
     let error = slow.commit().unwrap_err();
-    assert!(
-        matches!(error, doclock::CommitError::Revoked { .. }),
-        "{error}"
-    );
+    let doclock::CommitError::Revoked { waiter, .. } = &error else {
+        panic!("{error}");
+    };
+    let waiter = waiter.as_ref().map(|waiter| waiter.owner_id.as_str());
+    assert_eq!(waiter, Some("whole"));
     assert_eq!(store.version(), 1);
     drop(beside);
     assert_eq!(store.node_locks().stats().total_revocations, 2);

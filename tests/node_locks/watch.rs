@@ -156,7 +156,11 @@ fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
     clock.advance(SECOND);
     drop(waiter.join().unwrap().unwrap());
     let error = slow.commit().unwrap_err();
-    assert!(matches!(error, doclock::CommitError::Revoked { .. }));
+    let doclock::CommitError::Revoked { waiter, .. } = &error else {
+        panic!("{error}");
+    };
+    let waiter = waiter.as_ref().map(|waiter| waiter.owner_id.as_str());
+    assert_eq!(waiter, Some("waiter"));
 }
 
 /// The holder before it has a later limit.

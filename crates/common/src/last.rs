@@ -22,6 +22,11 @@ impl<T, I: Copy + Sub<Output = Duration>, const MOST: usize> Last<T, I, MOST> {
         self.0.push_back((value, at));
     }
 
+    /// Returns the values, the oldest first.
+    pub fn iter(&self) -> impl Iterator<Item = &T> {
+        self.0.iter().map(|(value, _)| value)
+    }
+
     /// Returns the values, each with the time since its moment.
     pub fn list(&self, now: I) -> impl Iterator<Item = (&T, Duration)> {
         self.0.iter().map(move |(value, at)| (value, now - *at))

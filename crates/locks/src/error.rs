@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use super::info::RevokedFor;
 use super::{Deadlock, LockInfo, NodeWait, QueueEntry};
 use crate::brief::Brief;
 use crate::codes::{Retry, codes};
@@ -52,10 +53,12 @@ pub enum LockError {
     UpgradeConflict(Box<Deadlock>),
     /// A request for more nodes came from a grant that had ended: it was revoked because it
     /// exceeded the hold limit, or released by its id.
-    #[error("lock {id} was revoked or released before more nodes were locked")]
+    #[error("lock {id} was revoked or released before more nodes were locked{}", RevokedFor(.waiter))]
     Revoked {
         /// The id of the grant.
         id: LockId,
+        /// The request for which it was revoked.
+        waiter: Option<Box<QueueEntry>>,
     },
     /// The calling thread holds the lock itself and would wait for itself.
     #[error("the lock was requested for owner {owner} by the thread that holds it: {holder}", owner = Brief(.owner))]
@@ -83,7 +86,7 @@ codes! { inherent LockError {
     Self::QueueFull { owner, waiting, bound } => "lockQueueFull" if Retry::Later;
     Self::Deadlock(deadlock) => "lockDeadlock" { links: deadlock.links } if true;
     Self::UpgradeConflict(deadlock) => "lockUpgradeConflict" { links: deadlock.links } if true;
-    Self::Revoked { id } => "lockRevoked", 409;
+    Self::Revoked { id, waiter } => "lockRevoked", 409;
     Self::Reentrant { owner, holder } => "lockReentrant", 500;
     Self::NoKeeper { owner, reason } => "lockNoKeeper" if Retry::Later;
 }}
@@ -233,7 +236,7 @@ codes! { inherent CancelEvidence {
 /// returns [`Mismatch`](Self::Mismatch) if another grant is held, and otherwise
 /// [`NotHeld`](Self::NotHeld). A grant that another caller released by its id has these two from
 /// the first release on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
     /// The grant was already released, its revocation was already reported, or the id was never
@@ -256,10 +259,12 @@ pub enum ReleaseError {
     ///
     /// Returned once for each grant. The lock remembers the latest 256 revoked grants whose release
     /// has not been called.
-    #[error("lock {id} was revoked before its release: it exceeded the hold limit")]
+    #[error("lock {id} was revoked{} before its release: it exceeded the hold limit", RevokedFor(.waiter))]
     Revoked {
         /// The id of the grant.
         id: LockId,
+        /// The request for which it was revoked.
+        waiter: Option<Box<QueueEntry>>,
     },
     /// A transaction that was begun under this grant has neither committed nor rolled back.
     #[error("lock {id} is not released: a transaction that was begun under it is open")]
@@ -272,7 +277,7 @@ pub enum ReleaseError {
 codes! { inherent ReleaseError {
     Self::NotHeld { id } => "lockNotHeld", 409;
     Self::Mismatch { expected, got } => "lockIdMismatch", 409;
-    Self::Revoked { id } => "lockRevoked", 409;
+    Self::Revoked { id, waiter } => "lockRevoked", 409;
     Self::TransactionOpen { id } => "transactionOpen" if Retry::Later, 409;
 }}
 

@@ -700,6 +700,11 @@ impl FifoLock {
         }
     }
 
+    /// Returns the request for which a grant was revoked, if that is one of the last revocations.
+    pub fn revoked_for(&self, id: LockId) -> Option<Box<QueueEntry>> {
+        self.0.step(|state, _| state.revoked_for(id))
+    }
+
     /// Whether a grant is still held.
     #[inline]
     pub fn is_granted(&self, grant: Grant) -> bool {

@@ -131,6 +131,22 @@ impl QueueEntry {
     }
 }
 
+/// Says for which request a holder was revoked, within a sentence.
+#[doc(hidden)]
+#[allow(missing_debug_implementations)]
+pub struct RevokedFor<'a>(pub &'a Option<Box<QueueEntry>>);
+
+impl fmt::Display for RevokedFor<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(request) = self.0 else {
+            return Ok(());
+        };
+        let named = Named(&request.lock_id, &request.owner_id, request.label.as_ref());
+        let (site, waited) = (&request.call_site, Millis(request.wait_time));
+        write!(f, " for {named} from {site}, which had waited for {waited}")
+    }
+}
+
 impl fmt::Display for QueueEntry {
     /// Formats as `2. lock-4-x9 of bob (autosave) from src/main.rs:9:20, waiting for 7ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -107,6 +107,7 @@ pub mod internal {
     pub use crate::batch::BatchLimit;
     pub use crate::diagnostics::Primitive;
     pub use crate::fifo::Answer;
+    pub use crate::info::RevokedFor;
     pub use crate::keeper::{Keeper, KeeperSlot, Kept};
     pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};

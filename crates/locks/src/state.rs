@@ -396,7 +396,8 @@ impl LockState {
             };
         }
         if self.learn_of_revocation(id) {
-            return Err(ReleaseError::Revoked { id });
+            let waiter = self.revoked_for(id);
+            return Err(ReleaseError::Revoked { id, waiter });
         }
         let held = self.holds().next().map(|hold| hold.grant.id());
         Err(match held {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::info::RevokedFor;
 use super::keyed::KeyedStats;
 use super::{Deadlock, DurationSummary, LockInfo, QueueEntry, Samples};
 use crate::last::Last;
@@ -56,20 +57,29 @@ pub(super) use deref_to_counters;
 
 deref_to_counters! { LockCounters: LockStats, RequestStats, KeyedStats }
 
+/// A revoked holder, its hold limit, and the request for which it was revoked.
+#[derive(Debug)]
+pub(super) struct Revoked {
+    pub(super) holder: LockInfo,
+    pub(super) hold_limit: Duration,
+    pub(super) waiter: Option<Box<QueueEntry>>,
+}
+
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub(super) counts: LockCounters,
     pub(super) durations: Durations,
-    pub(super) revocations: Last<(LockInfo, Duration), MonotonicTime, { Revocation::LISTED }>,
+    pub(super) revocations: Last<Revoked, MonotonicTime, { Revocation::LISTED }>,
 }
 
 impl Recorder {
     pub(super) fn stats(&self, now: MonotonicTime) -> RequestStats {
         let revocations = self.revocations.list(now);
-        let revocations = revocations.map(|((holder, hold_limit), revoked_for)| Revocation {
-            holder: holder.clone(),
-            hold_limit: *hold_limit,
+        let revocations = revocations.map(|(revoked, revoked_for)| Revocation {
+            holder: revoked.holder.clone(),
+            hold_limit: revoked.hold_limit,
+            waiter: revoked.waiter.clone(),
             revoked_for,
         });
         let [wait, hold] = self.durations.summaries(&self.counts);
@@ -195,6 +205,9 @@ pub struct Revocation {
     /// The hold limit that it exceeded.
     #[serde(with = "millis::duration")]
     pub hold_limit: Duration,
+    /// The request for which it was revoked: the first of those that it delayed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub waiter: Option<Box<QueueEntry>>,
     /// The time since its revocation, by the store's clock.
     #[serde(with = "millis::duration")]
     pub revoked_for: Duration,
@@ -207,10 +220,12 @@ impl Revocation {
 
 impl fmt::Display for Revocation {
     /// Formats as `lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1001ms, hold limit
-    /// 1000ms, revoked 12ms ago`, in one line.
+    /// 1000ms, revoked 12ms ago for lock-4-x9 of bob from src/main.rs:9:20, which had waited for
+    /// 990ms`, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (limit, ago) = (Millis(self.hold_limit), Millis(self.revoked_for));
-        write!(f, "{}, hold limit {limit}, revoked {ago} ago", self.holder)
+        write!(f, "{}, hold limit {limit}, revoked {ago} ago", self.holder)?;
+        RevokedFor(&self.waiter).fmt(f)
     }
 }
 

@@ -73,8 +73,9 @@ fn lock_10_a_batch_that_exceeds_the_hold_limit_is_revoked_and_the_next_runs(form
     slow.resume();
     let error = revoked(slowest.join().unwrap());
     let expected = format!(
-        "lock {} of owner ann was revoked: it exceeded the hold limit; now held by {holder}",
-        ids[0]
+        "lock {} of owner ann was revoked for {} of ben (create) from {}, which had waited for \
+         100ms: it exceeded the hold limit; now held by {holder}",
+        ids[0], ids[1], holder.call_site,
     );
     assert_eq!(error.to_string(), expected);
     let still = scene.store.current_lock().unwrap();

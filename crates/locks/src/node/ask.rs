@@ -119,8 +119,13 @@ impl FifoLock {
     /// Returns the description of the request of this grant on nodes.
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         let id = grant.id();
-        let source = self.0.step(|state, _| state.held_source(id).cloned());
-        source.ok_or(LockError::Revoked { id })
+        self.0.step(|state, _| {
+            let source = state.held_source(id).cloned();
+            source.ok_or_else(|| LockError::Revoked {
+                id,
+                waiter: state.revoked_for(id),
+            })
+        })
     }
 
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the

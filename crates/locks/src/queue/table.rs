@@ -583,6 +583,12 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         members
     }
 
+    /// Whether the rights of a member exclude those that another one waits for.
+    pub(crate) fn excludes(&self, member: MemberNumber, waiting: MemberNumber) -> bool {
+        let mut parts = self.waiting_parts(waiting);
+        member != waiting && parts.any(|(part, entry)| entry.rights(member).exclude(part.wanted))
+    }
+
     /// Returns at most `most` of the members that a member waits for, without duplicates. Holders
     /// of rights come first. Of the waiting requests it is only the one directly ahead, which waits
     /// for the others. The time does not depend on the lengths of the queues.

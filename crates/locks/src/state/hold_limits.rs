@@ -92,10 +92,14 @@ impl LockState {
         if is_released_by_id {
             self.remember_revocation(id);
         }
-        let limit = overdue.limit();
+        let revoked = crate::stats::Revoked {
+            holder: info,
+            hold_limit: overdue.limit(),
+            waiter: self.first_delayed_by(id.number, now).map(Box::new),
+        };
         let metrics = self.recorder_of(self.part_held());
         metrics.counts.total_revocations += 1;
-        metrics.revocations.push((info, limit), now);
+        metrics.revocations.push(revoked, now);
         self.observe_end(id, TimelineOutcome::Revoked, now);
         if self.held {
             let next = self.vacate(now, None);
@@ -103,6 +107,26 @@ impl LockState {
         } else {
             self.leave(id.number, now);
         }
+    }
+
+    /// Returns the first request that a holder delays.
+    fn first_delayed_by(&self, number: u64, now: MonotonicTime) -> Option<QueueEntry> {
+        match self.holders_delay_queue() {
+            true => self.entries(now).next(),
+            false => {
+                let waiting = self.first_delayed_for_nodes(number)?;
+                Some(self.entry(waiting, 1, now))
+            }
+        }
+    }
+
+    /// Returns the request for which a grant was revoked, if that is one of the last revocations.
+    pub(crate) fn revoked_for(&self, id: LockId) -> Option<Box<QueueEntry>> {
+        let of_nodes = self.nodes.iter().map(|nodes| &nodes.metrics);
+        let mut revoked = of_nodes
+            .chain([&self.metrics])
+            .flat_map(|it| it.revocations.iter());
+        revoked.find(|it| it.holder.lock_id == id)?.waiter.clone()
     }
 
     /// Whether a grant was revoked. Returns `true` once, for its holder.

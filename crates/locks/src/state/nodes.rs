@@ -169,7 +169,10 @@ impl LockState {
             .as_mut()
             .filter(|nodes| nodes.list.contains_key(&number))
         else {
-            return Err(LockError::Revoked { id });
+            return Err(LockError::Revoked {
+                id,
+                waiter: self.revoked_for(id),
+            });
         };
         if let Some(asking) = &nodes.list[&number].asking {
             // Its future was forgotten, otherwise it would still borrow the guard.
@@ -494,7 +497,8 @@ impl LockState {
     pub(super) fn leave(&mut self, number: u64, now: MonotonicTime) {
         if let Some(asking) = self.stop_waiting(number, now) {
             let id = self.id(number);
-            let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id }));
+            let waiter = self.revoked_for(id);
+            let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id, waiter }));
             self.outbox
                 .push(AfterUnlock::Answer(asking.request, verdict));
         }
@@ -518,6 +522,16 @@ impl LockState {
     }
 
     // --- The limit on holding ---
+
+    /// Returns the first request for nodes that a member delays.
+    pub(super) fn first_delayed_for_nodes(&self, number: u64) -> Option<&LockWaiter> {
+        let nodes = self.nodes.as_ref()?;
+        let asking = nodes.list.iter().filter_map(|(waiter, member)| {
+            let asking = member.asking.as_ref()?;
+            nodes.table.excludes(number, *waiter).then_some(asking)
+        });
+        asking.min_by_key(|asking| asking.number)
+    }
 
     /// Returns the members with a hold limit that delay any request, each with the end of its limit
     /// and whether it publishes. A request that waits for the whole lock is delayed by all members.
