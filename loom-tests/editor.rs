@@ -2,8 +2,11 @@
 //! others.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use doclock::{DataStore, Editor, StoreOptions, View, document::Selection, dsl::*};
+use doclock::{
+    DataStore, Editor, StoreOptions, View, document::Selection, dsl::*, history::HistoryOptions,
+};
 use loom::thread;
 
 use crate::model::{Actor, Model};
@@ -195,6 +198,66 @@ fn editor_an_undo_passes_by_a_stuck_entry_that_another_thread_discards() {
             if let Some(left) = other.join() {
                 assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));
                 run.note(["the undo comes first", "the discard comes first"][left]);
+            }
+        });
+}
+
+/// Two threads submit to one editor that locks nodes, each for a node of its own, while a third
+/// undoes. Replayed in the order of versions, what each of them was told leads to the document.
+#[test]
+fn editor_a_history_of_node_commits_is_in_the_order_of_versions() {
+    Model::new("undo against node commits of its editor", 2)
+        .reaches_by("typists", "nothing to undo yet")
+        .reaches_by("typists", "undone between them")
+        .reaches_by("typists", "undone after both")
+        .check(|run| {
+            let options = StoreOptions::new().lock_timeout(None);
+            let store = DataStore::with_options(options);
+            let mut setup = store.begin("setup").unwrap();
+            for id in ["t", "u"] {
+                setup.create(text_node("text", "").with_id(id)).unwrap();
+            }
+            setup.commit().unwrap();
+            let options = HistoryOptions::new().group_interval(Duration::ZERO);
+            let ann = Editor::new(store, "ann").with_history(options);
+            let ann = Arc::new(ann.with_node_locks(2));
+            let typists = ["t", "u"].map(|id| {
+                let ann = Arc::clone(&ann);
+                run.spawn_deep("typists", move || {
+                    let typed = ann.execute(insert_text(0, id).on(id)).unwrap();
+                    (typed.version, Some(id))
+                })
+            });
+            let undo = {
+                let ann = Arc::clone(&ann);
+                run.spawn_deep("undo", move || ann.undo().commit().ok())
+            };
+            let undone = undo.join().flatten();
+            let typed = typists.into_iter().filter_map(Actor::join);
+            let mut made: Vec<_> = typed.collect();
+            let count = made.len();
+            made.extend(undone.as_ref().map(|undone| (undone.version, None)));
+            made.sort_unstable();
+            let mut expected = Vec::new();
+            for (_, typed) in &made {
+                match typed {
+                    Some(id) => expected.push(*id),
+                    None => assert!(expected.pop().is_some(), "an entry that is not there"),
+                }
+            }
+            let document = ann.store().snapshot();
+            for id in ["t", "u"] {
+                let is_there = *document.node(id).unwrap().text() == id;
+                assert_eq!(is_there, expected.contains(&id));
+            }
+            assert_eq!(ann.undo_depth(), expected.len());
+            let place = made.iter().position(|(_, typed)| typed.is_none());
+            if count > 0 {
+                run.note(match place {
+                    None => "nothing to undo yet",
+                    Some(1) => "undone between them",
+                    Some(_) => "undone after both",
+                });
             }
         });
 }

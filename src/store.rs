@@ -38,6 +38,7 @@ pub use commit_error::CommitError;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::{LeaseLost, Leases};
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, ReversedEntry};
+pub(crate) use nodes::FromSession;
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{ObservedTransaction, TransactionKind};
 pub use options::StoreOptions;
@@ -45,6 +46,7 @@ pub(crate) use publish::{
     Bookkeeping, CommitCondition, HeldGrant, OfSession, Publication, PublishedState, Reversal,
     undone,
 };
+pub(crate) use publish_queue::Publish;
 pub(crate) use receipts::{BatchDigest, Receipt};
 pub(crate) use result::ExecutedOperation;
 pub use result::{HookFailure, HookId, TransactionResult};

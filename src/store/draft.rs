@@ -151,6 +151,19 @@ impl Draft {
         }
     }
 
+    /// Begins with the clipboard of a session.
+    pub(super) fn share_clipboard(&mut self, fragment: Option<Arc<Fragment>>) {
+        if fragment.is_some() {
+            self.optional_mut().clipboard = fragment;
+        }
+    }
+
+    /// Whether this is its clipboard.
+    pub(super) fn shares_clipboard(&self, fragment: Option<&Arc<Fragment>>) -> bool {
+        let own = self.optional.as_ref().and_then(|it| it.clipboard.as_ref());
+        own.map(Arc::as_ptr) == fragment.map(Arc::as_ptr)
+    }
+
     /// Begins with the selection of an editor.
     pub(crate) fn begin_with_selection(&mut self, selection: Option<Selection>) {
         self.overlay.begin_with_selection(selection);

@@ -31,7 +31,7 @@ use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
-use crate::document::{Change, EditUnit, SequenceEdit, SequenceEdits, Snapshot};
+use crate::document::{Change, EditUnit, Selection, SequenceEdit, SequenceEdits, Snapshot};
 use crate::id::{NodeId, OwnerId};
 use crate::lock::WeakLock;
 use crate::sync::{Mutex, MutexGuard, rank};
@@ -163,6 +163,16 @@ pub(super) struct TakenCommits {
 pub(crate) struct LaterCommits {
     pub(crate) stretches: Vec<Arc<Stretch>>,
     pub(crate) apart: Vec<CommitEdits>,
+}
+
+impl LaterCommits {
+    /// Moves a selection with them. Whether its nodes exist is not known here.
+    pub(crate) fn move_selection(&self, selection: &mut Selection) {
+        for stretch in &self.stretches {
+            stretch.move_selection(selection);
+        }
+        selection.follow(self.apart.iter().flat_map(|commit| &commit.edits));
+    }
 }
 
 #[derive(Debug)]

@@ -6,12 +6,14 @@
 mod needs;
 mod on_nodes;
 mod reads;
+mod session;
 
 use std::fmt;
 use std::panic::Location;
 
 use on_nodes::NodeLocking;
 pub(super) use on_nodes::{LaterWaits, OnNodes};
+pub(crate) use session::FromSession;
 
 use super::{DataStore, Draft, Transaction, TransactionKind};
 use crate::document::View;
@@ -61,7 +63,7 @@ impl DataStore {
         observed.begin(begun.await)
     }
 
-    async fn begin_on_as(
+    pub(crate) async fn begin_on_as(
         &self,
         waits_as: WaiterKind,
         owner: OwnerId,
@@ -104,17 +106,20 @@ impl DataStore {
     /// are made.
     ///
     /// The edits are made without a lock first, and return whether they are complete. They are
-    /// discarded if not, or if there is another commit before their nodes are locked.
+    /// discarded if not, or if there is another commit before their nodes are locked. They begin
+    /// with the selection and the clipboard of a session.
     pub(crate) async fn begin_with_edits(
         &self,
-        waits_as: WaiterKind,
+        (waits_as, session): (WaiterKind, Option<FromSession>),
         owner: OwnerId,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
         edits: impl FnOnce(&mut Draft) -> bool,
     ) -> Result<(Transaction, bool), LockError> {
-        let mut unlocked = Draft::under_no_lock(&self.0.document, self.snapshot());
-        unlocked.nodes = Some(Box::new(OnNodes::new(&Scope::new())));
+        let mut unlocked = Draft::without_locks(&self.0.document, self.snapshot());
+        if let Some(session) = session {
+            unlocked.begin_of_session(session);
+        }
         let complete = edits(&mut unlocked);
         let scope = unlocked.needed_locks();
         let mut transaction = match waits_as {
@@ -124,8 +129,18 @@ impl DataStore {
                 begun.await?
             }
         };
-        let made = complete && transaction.take_over(unlocked);
-        Ok((transaction, made))
+        let mut left = match complete {
+            true => match transaction.take_over(unlocked) {
+                Ok(()) => return Ok((transaction, true)),
+                Err(unlocked) => unlocked,
+            },
+            false => unlocked,
+        };
+        let session = left.nodes.as_mut().and_then(|nodes| nodes.session.take());
+        if let Some(session) = session {
+            transaction.begin_of_session(session);
+        }
+        Ok((transaction, false))
     }
 }
 

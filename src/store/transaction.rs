@@ -1,12 +1,13 @@
 //! An open transaction: a draft, and the lock under which it is published.
 
 use std::fmt;
-use std::ops::{ControlFlow, Deref, DerefMut};
+use std::ops::{Deref, DerefMut};
 use std::panic::Location;
 
 use super::durable::Durability;
 use super::nodes::{LaterWaits, OnNodes};
 use super::publish::{FOLD_IN_PLACE, HeldGrant, Publication};
+use super::publish_queue::Publish;
 use super::{CommitError, DataStore, Draft, ObservedTransaction, TransactionResult};
 use crate::codes::CodedError;
 use crate::document::{EditError, Node, View};
@@ -166,6 +167,19 @@ impl Transaction {
         (self.owner, self.hold, (self.held, self.draft))
     }
 
+    /// A draft without locks of the last version, which can take the place of its own.
+    pub(crate) fn without_locks(&mut self) -> Draft {
+        self.draft.overlay.advance(self.hold.store.snapshot());
+        let mut unlocked = Draft::without_locks(&self.draft.document, self.base().clone());
+        unlocked.id = self.draft.id;
+        unlocked
+    }
+
+    /// The draft, and the grant under which it can be published.
+    pub(crate) fn parts_mut(&mut self) -> (HeldGrant, &mut Draft) {
+        (self.held, &mut self.draft)
+    }
+
     /// Lets a submitter of a batch observe the transaction.
     pub(crate) fn observe_as_batch(&mut self, observed: ObservedTransaction) {
         self.hold.observed = observed;
@@ -252,12 +266,12 @@ impl Transaction {
     ///
     /// As [`commit`](Self::commit).
     pub async fn commit_async(mut self) -> Result<TransactionResult, CommitError> {
-        let publication = Publication::by(&self.owner);
-        let outcome = match self.publish_at_once(WaiterKind::Task, publication) {
-            ControlFlow::Break(outcome) => outcome,
-            ControlFlow::Continue(publication) => {
+        let mut publication = Publication::by(&self.owner);
+        let outcome = match self.publish_at_once(WaiterKind::Task, &mut publication) {
+            Some(outcome) => outcome,
+            None => {
                 let waiting = self.publish_in_queue(WaiterKind::Task, publication);
-                let (published, outcome) = waiting.await;
+                let (published, _, outcome) = waiting.await;
                 self = published;
                 outcome
             }
@@ -275,12 +289,12 @@ impl Transaction {
         mut self,
         durability: Option<Durability>,
     ) -> Result<TransactionResult, CommitError> {
-        let publication = Publication::by(&self.owner);
-        let outcome = match self.publish_at_once(WaiterKind::Thread, publication) {
-            ControlFlow::Break(outcome) => outcome,
-            ControlFlow::Continue(publication) => {
+        let mut publication = Publication::by(&self.owner);
+        let outcome = match self.publish_at_once(WaiterKind::Thread, &mut publication) {
+            Some(outcome) => outcome,
+            None => {
                 let waiting = self.publish_in_queue(WaiterKind::Thread, publication);
-                let (published, outcome) = blocking(waiting);
+                let (published, _, outcome) = blocking(waiting);
                 self = published;
                 outcome
             }
@@ -301,17 +315,20 @@ impl Transaction {
     fn publish_at_once(
         &mut self,
         waits_as: WaiterKind,
-        publication: Publication,
-    ) -> ControlFlow<Result<TransactionResult, CommitError>, Publication> {
+        publication: &mut Publication,
+    ) -> Option<Result<TransactionResult, CommitError>> {
         match self.held.on_nodes {
             true => self.publish_if_first(waits_as, publication),
-            false => ControlFlow::Break(self.publish(publication)),
+            false => Some(publication.publish(self)),
         }
     }
 
     /// Publishes the draft. The caller has excluded all other commits.
     #[inline(always)]
-    fn publish(&mut self, publication: Publication) -> Result<TransactionResult, CommitError> {
+    pub(super) fn publish<E: From<CommitError>>(
+        &mut self,
+        publication: Publication,
+    ) -> Result<TransactionResult, E> {
         let store = &self.hold.store;
         store.publish(self.held, &mut self.draft, publication)
     }
@@ -319,11 +336,11 @@ impl Transaction {
     /// Publishes the draft of a transaction on nodes, and releases the nodes. The caller has
     /// excluded all other commits.
     #[inline(never)]
-    pub(super) fn publish_and_release(
+    pub(super) fn publish_and_release<P: Publish>(
         &mut self,
-        publication: Publication,
-    ) -> Result<TransactionResult, CommitError> {
-        let outcome = self.publish(publication);
+        how: &mut P,
+    ) -> Result<TransactionResult, P::Error> {
+        let outcome = how.publish(self);
         if outcome.is_ok() || !self.hold.is_of_batch {
             // Here, because the submitter may be gone, and the hold ends here.
             self.note_end(&outcome);
@@ -333,8 +350,8 @@ impl Transaction {
     }
 
     #[inline(always)]
-    fn note_end(&mut self, outcome: &Result<TransactionResult, CommitError>) {
-        let noted = outcome.as_ref().map_err(CommitError::code);
+    fn note_end<E: CodedError>(&mut self, outcome: &Result<TransactionResult, E>) {
+        let noted = outcome.as_ref().map_err(E::code);
         self.hold.observed.ended(noted);
     }
 

@@ -2,27 +2,23 @@
 
 use std::fmt;
 use std::panic::Location;
-use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::history::{self, Direction, History, Rewound, UndoAttempt, UndoFailure};
+use super::history::{Direction, History};
 use super::idempotency::IdempotentBatch;
 use super::manager::{Completion, Submission};
 use super::session::{OwnedSession, Session};
+use super::undo::UndoOrRedo;
 use super::{
     HistoryOptions, Hooks, IdempotencyKey, IntoOperations, PendingTransaction, TransactionError,
     TransactionManager, TransactionResult, UndoError,
 };
-use crate::codes::CodedError;
-use crate::document::{Change, Changes, EditError, Fragment, Limits, Selection};
+use crate::document::{EditError, Fragment, Limits, Selection};
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, Requester, WaiterKind};
+use crate::lock::{AcquireOptions, WaiterKind};
 use crate::store::durable::Durability;
-use crate::store::{
-    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, ObservedTransaction, OfSession,
-    Publication, Reversal, TransactionHold, undone,
-};
+use crate::store::{DataStore, ObservedTransaction};
 
 /// Edits a store on behalf of an owner, and keeps the selection, clipboard and history of that
 /// owner.
@@ -143,6 +139,46 @@ impl Editor {
             manager: self.manager.with_limits(limits),
             ..self
         }
+    }
+
+    /// Makes the editor lock nodes in place of the document: see
+    /// [`TransactionManager::with_node_locks`]. So it can edit, undo and redo while others have
+    /// nodes locked that it does not need.
+    ///
+    /// The history is in the order of versions, whichever threads submit to the editor. A batch
+    /// begins with the selection of the editor, which moves with the commits of others while the
+    /// batch waits. If the selection is [set](Self::select) meanwhile, that one is kept, and moves
+    /// with the edits of the batch.
+    ///
+    /// An undo or a redo locks the nodes that it changes. It is determined while no other
+    /// transaction is published. If its nodes are not locked yet, it is determined again when they
+    /// are, `attempts` times at most, and then it locks the document. It also does if an entry of
+    /// the history has an inverse as [code](crate::dsl::op_with_inverse).
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*, lock::node::Scope};
+    ///
+    /// let store = DataStore::new();
+    /// let ann = Editor::new(store.clone(), "ann").with_node_locks(3);
+    /// for id in ["title", "chapter"] {
+    ///     ann.execute(create(text_node("paragraph", "").with_id(id)))?;
+    /// }
+    /// let import = store.begin_on("import", Scope::new().write_subtree("chapter"))?;
+    /// std::thread::scope(|threads| {
+    ///     let typing = threads.spawn(|| {
+    ///         ann.execute(insert_text(0, "Draft").on("title"))?;
+    ///         ann.undo().commit()?;
+    ///         Ok::<(), Box<dyn std::error::Error + Send + Sync>>(())
+    ///     });
+    ///     typing.join().unwrap().unwrap();
+    /// });
+    /// import.commit()?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_node_locks(self, attempts: u32) -> Self {
+        let manager = self.manager.with_node_locks(attempts);
+        Self { manager, ..self }
     }
 
     /// Sets when a commit returns in a durable store: see
@@ -346,9 +382,17 @@ impl Editor {
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
         let mut observed = ObservedTransaction::default();
-        let request = (options, call_site);
-        let published = self.publish(waits_as, direction, key, request, &mut observed);
-        let mut outcome = published.await;
+        let once = key.map(|key| IdempotentBatch::of_history(key, direction, self.owner()));
+        let reversal = UndoOrRedo::new(&self.manager, &self.session, direction, once);
+        let mut outcome = match reversal.check_in() {
+            Ok(()) => {
+                self.session.approach_undo(direction);
+                let published = reversal.publish(waits_as, (options, call_site), &mut observed);
+                published.await
+            }
+            Err(refused) => Err(refused),
+        };
+        self.session.drop_removed();
         observed.ended(outcome.as_ref().map_err(UndoError::observed_code));
         let completion = Completion::Here(durability);
         let manager = &self.manager;
@@ -356,166 +400,6 @@ impl Editor {
             .complete_as(waits_as, &mut outcome, completion, &mut observed)
             .await;
         outcome
-    }
-
-    /// Undoes or redoes an entry.
-    async fn publish(
-        &self,
-        waits_as: WaiterKind,
-        direction: Direction,
-        key: Option<IdempotencyKey>,
-        (options, call_site): (&AcquireOptions, &'static Location<'static>),
-        observed: &mut ObservedTransaction,
-    ) -> Result<TransactionResult, UndoError> {
-        let nothing = match direction {
-            Direction::Undo => UndoError::NothingToUndo,
-            Direction::Redo => UndoError::NothingToRedo,
-        };
-        let once = key.map(|key| IdempotentBatch::of_history(key, direction, self.owner()));
-        let once = once.as_ref();
-        match once {
-            Some(once) => self.manager.check_key(once)?,
-            // With a key, the call that takes the last entry may be the first with this key.
-            None if self.session.state().history.depth(direction) == 0 => return Err(nothing),
-            None => {}
-        }
-        self.session.approach_undo(direction);
-        let name = SmolStr::new_static(direction.name());
-        let requester = options.requester(self.owner(), call_site, true);
-        let requester = Requester {
-            label: requester.label.or(Some(&name)),
-            ..requester
-        };
-        let store = self.store();
-        *observed = store.observe(direction.kind(), &requester);
-        // An entry is undone within one call or poll, so it is bound to the thread of that.
-        let grant = match store.fifo().try_grant(&requester, options) {
-            Ok(Some(grant)) => grant,
-            granted => {
-                // A completed one need not wait.
-                if let Some(outcome) = IdempotentBatch::first_result(once, store) {
-                    return outcome;
-                }
-                granted?;
-                let thread = match waits_as {
-                    WaiterKind::Thread => requester.thread,
-                    WaiterKind::Task => 0,
-                };
-                let requester = Requester {
-                    thread,
-                    ..requester
-                };
-                let grant = store
-                    .fifo()
-                    .grant_in_queue(waits_as, &requester, options)
-                    .await?;
-                if waits_as == WaiterKind::Task {
-                    store.fifo().bind(grant);
-                }
-                grant
-            }
-        };
-        observed.granted();
-        // Declared before the hold, hence dropped without the lock: it may hold the last reference
-        // to the code of an entry.
-        let mut attempt = UndoAttempt::new(direction, once.map(|once| once.key.clone()));
-        let hold = TransactionHold::new(store.clone(), grant, ObservedTransaction::default());
-        if let Some(outcome) = IdempotentBatch::first_result(once, store) {
-            return outcome;
-        }
-        let mut draft = store.draft_under(grant);
-        let held = HeldGrant::of(&draft, grant);
-        let mut turn = self.session.turn(store, &mut draft, false);
-        let rewound = observed.in_span(|| self.rewind(held, &mut attempt, &mut draft))?;
-        let rewound = rewound.ok_or(nothing)?;
-        draft.record(ExecutedOperation::named(name));
-        let entry = attempt.reversed(&rewound);
-        let publication = Publication {
-            owner: self.owner().clone(),
-            once: once.map(|once| (once.key.clone(), once.digest)),
-            undone: undone(attempt.versions()),
-            session: Some(OfSession {
-                reversal: Reversal {
-                    is_recorded: rewound.is_recorded(),
-                    newest: rewound.newest.clone(),
-                    entry: entry.filter(|_| store.keeps_commits()).map(Arc::new),
-                },
-                ..turn.submit(&draft, true, None)
-            }),
-        };
-        // The history is not read between the commit and its entry.
-        turn.state();
-        let result = store.publish::<CommitError>(held, &mut draft, publication);
-        if let Ok(result) = &result {
-            let made = (result.version, &result.changes);
-            let session = turn.follow(result);
-            let by_code = history::record_published_undo(store, rewound, made);
-            let version = result.changed.then_some(result.version);
-            session.history.move_entry(&attempt, by_code, version);
-        }
-        turn.end();
-        observed.ended(result.as_ref().map_err(CommitError::code));
-        drop((draft, hold));
-        self.session.drop_removed();
-        result.map_err(UndoError::Commit)
-    }
-
-    /// Undoes the newest entry for which this is possible. An undo continues after an entry if the
-    /// failure of its undo was returned before.
-    fn rewind(
-        &self,
-        held: HeldGrant,
-        attempt: &mut UndoAttempt,
-        on: &mut Draft,
-    ) -> Result<Option<Rewound>, UndoError> {
-        let (store, owner) = (self.store(), self.owner());
-        let mut passed = None;
-        // The document and the entries match if the grant is still valid: no other commit happened
-        // in between.
-        store.check_grant(held.grant, owner)?;
-        while self.session.state().history.try_next(attempt) {
-            // The session's mutex is free here: the code of an inverse may read the selection.
-            let failure = match on.all_or_nothing(|on| attempt.rewind(store, owner, on)) {
-                Ok(rewound) => {
-                    // Code of an inverse can put another draft in its place.
-                    store.check_own(held, on)?;
-                    let is_changed = on.changes().iter().any(Change::is_of_the_document);
-                    let mut state = self.session.state();
-                    if is_changed || !state.history.goes_on_after(attempt) {
-                        return Ok(Some(rewound));
-                    }
-                    // It has no effect on the document, so it is undone whatever follows.
-                    let made = (on.base().version(), &Changes::default());
-                    let by_code = history::record_published_undo(store, rewound, made);
-                    state.history.move_entry(attempt, by_code, None);
-                    *attempt = attempt.anew();
-                    continue;
-                }
-                Err(failure) => failure,
-            };
-            // A revoked holder sees later commits; the cause of its failure is the revocation.
-            store.check_grant(held.grant, owner)?;
-            if self.session.state().history.refuse(attempt) {
-                return Err(self.explain(failure, attempt));
-            }
-            passed.get_or_insert(failure);
-        }
-        // Also an undo that finds nothing ends the entry.
-        self.session.state().history.end_entry();
-        passed.map_or(Ok(None), |failure| Err(self.explain(failure, attempt)))
-    }
-
-    fn explain(&self, failure: UndoFailure, attempt: &UndoAttempt) -> UndoError {
-        let store = self.store();
-        failure.explain(attempt.direction, |refusal| {
-            let owner = refusal.version.and_then(|it| store.owner_of_version(it));
-            let latest = |node| store.latest_change(node, self.session.id());
-            let by = owner.zip(refusal.version);
-            let by = by.or_else(|| refusal.conflict.node().and_then(latest));
-            let is_recorded = |it: &(OwnerId, u64)| store.owner_of_version(it.1).is_some();
-            let returns = by.as_ref().is_some_and(is_recorded);
-            (by, returns)
-        })
     }
 
     /// Returns whether the history has an entry to undo. A [stuck](#undo-and-redo) one counts: it

@@ -153,6 +153,11 @@ impl TransactionManager {
         self
     }
 
+    /// How often a transaction is tried in all, if it locks only nodes.
+    pub(super) fn attempts_on_nodes(&self) -> Option<u32> {
+        self.0.attempts_on_nodes
+    }
+
     /// Returns the store.
     pub fn store(&self) -> &DataStore {
         &self.0.store

@@ -36,6 +36,7 @@ mod pending;
 mod retry;
 mod run;
 mod session;
+mod undo;
 mod user_code;
 
 pub use batch_json::{ScriptError, parse_operations};

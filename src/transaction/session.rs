@@ -11,9 +11,9 @@ use slotmap::Key;
 
 use super::TransactionResult;
 use super::history::{Direction, History};
-use crate::document::{EditError, EditUnit, Fragment, Selection, Snapshot};
+use crate::document::{Change, EditError, EditUnit, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Draft, FollowerId, LaterCommits, OfSession, Reversal};
+use crate::store::{DataStore, Draft, FollowerId, FromSession, LaterCommits, OfSession, Reversal};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
@@ -174,10 +174,7 @@ impl Session {
         let cursor = document.version();
         self.0.cursor.store(cursor, Ordering::Relaxed);
         if let Some(selection) = &mut state.selection {
-            for stretch in &later.stretches {
-                stretch.move_selection(selection);
-            }
-            selection.follow(later.apart.iter().flat_map(|commit| &commit.edits));
+            later.move_selection(selection);
         }
         document
     }
@@ -220,6 +217,38 @@ impl Session {
             state: is_brief.then_some(state),
         }
     }
+
+    /// What a draft on nodes has from the session.
+    pub(super) fn for_nodes(&self, store: &DataStore) -> FromSession {
+        let mut state = self.state();
+        let has_selection = state.selection.is_some();
+        FromSession::of(store, &self.0.owner, has_selection, || {
+            let document = self.catch_up(&mut state, store);
+            let (selection, clipboard) = (state.selection.clone(), state.clipboard.clone());
+            (document, selection, clipboard)
+        })
+    }
+
+    /// Begins the publication of a draft on nodes, with the session locked. The caller excludes all
+    /// other commits. A selection that the session has got since the draft began is kept, and moves
+    /// with the edits of the draft.
+    pub(super) fn turn_on_nodes(&self, store: &DataStore, draft: &mut Draft) -> SessionTurn<'_> {
+        let mut state = self.state();
+        let document = self.catch_up(&mut state, store);
+        if draft.follow_selection() != state.selection {
+            let mut selection = state.selection.clone();
+            if let Some(selection) = &mut selection {
+                selection.follow(&Change::sequence_edits(draft.changes()));
+            }
+            draft.begin_with_selection(selection);
+        }
+        let before = state.selection.clone();
+        SessionTurn {
+            session: self,
+            before: before.filter(|selection| selection.check(&document).is_ok()),
+            state: Some(state),
+        }
+    }
 }
 
 /// The session of an editor in one of its transactions.
@@ -237,6 +266,12 @@ impl SessionTurn<'_> {
     #[inline]
     pub(super) fn state(&mut self) -> &mut SessionState {
         self.state.get_or_insert_with(|| self.session.state())
+    }
+
+    /// The version that its commit makes: no other one is published meanwhile.
+    #[inline]
+    pub(super) fn next_version(&self) -> u64 {
+        self.session.cursor() + 1
     }
 
     /// What a commit of the session says, beside what it undoes.

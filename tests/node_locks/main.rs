@@ -1,6 +1,7 @@
 //! The guarantees of node locks, by number.
 
 mod deadlocks;
+mod editors;
 mod ends;
 mod modes;
 mod order;

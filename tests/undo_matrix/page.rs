@@ -37,6 +37,8 @@ pub(crate) fn opened() -> (DataStore, Editor, Editor) {
     setup.set_root(&top).unwrap();
     setup.commit().unwrap();
     let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    // Ann locks the document.
+    let bob = bob.with_node_locks(2);
     (store, ann, bob)
 }
 

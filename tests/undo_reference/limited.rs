@@ -10,6 +10,7 @@ fn setting<S>(history: &History<S>) -> Setting {
     Setting {
         limit: 1 + (history.end % 4) as usize,
         records: history.end & 8 == 0,
+        on_nodes: history.end & 16 == 0,
         ..Setting::PLAIN
     }
 }

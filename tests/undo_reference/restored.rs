@@ -14,6 +14,7 @@ fn setting<S>(history: &History<S>) -> Setting {
         } else {
             0
         },
+        on_nodes: history.end & 16 == 0,
         ..Setting::PLAIN
     }
 }

@@ -18,6 +18,8 @@ pub(crate) struct Setting {
     pub(crate) records: bool,
     /// How many entries a history has.
     pub(crate) limit: usize,
+    /// Whether every other editor locks nodes in place of the document.
+    pub(crate) on_nodes: bool,
 }
 
 impl Setting {
@@ -27,6 +29,12 @@ impl Setting {
         reads: false,
         records: false,
         limit: 1_000,
+        on_nodes: false,
+    };
+
+    pub(crate) const ON_NODES: Self = Self {
+        on_nodes: true,
+        ..Self::PLAIN
     };
 
     pub(crate) const RECORDED: Self = Self {
@@ -42,7 +50,12 @@ impl Setting {
 
     pub(crate) fn editor(self, store: &DataStore, who: usize) -> Editor {
         let options = HistoryOptions::new().group_interval(Duration::ZERO);
-        Editor::new(store.clone(), NAMES[who]).with_history(options.limit(self.limit))
+        let editor = Editor::new(store.clone(), NAMES[who]);
+        let editor = editor.with_history(options.limit(self.limit));
+        match self.on_nodes && who.is_multiple_of(2) {
+            true => editor.with_node_locks(2),
+            false => editor,
+        }
     }
 }
 

@@ -406,9 +406,11 @@ pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace
 fn test(name: &str, people: usize, longest: usize) {
     let draw = |dice: &mut Dice| history(dice, people, longest, false);
     search(name, draw, |history, trace| {
-        run(history, Setting::RECORDED, trace)?;
-        trace.clear();
-        run(history, Setting::PLAIN, trace)
+        for setting in [Setting::RECORDED, Setting::PLAIN] {
+            run(history, setting, trace)?;
+            trace.clear();
+        }
+        run(history, Setting::ON_NODES, trace)
     });
 }
 

@@ -386,9 +386,11 @@ pub(crate) fn run(history: &History<Action>, setting: Setting, trace: &mut Trace
 fn test(name: &str, people: usize, longest: usize) {
     let draw = |dice: &mut Dice| history(dice, people, longest, false);
     let run = |history: &_, trace: &mut Trace| {
-        run(history, Setting::RECORDED, trace)?;
-        trace.clear();
-        run(history, Setting::PLAIN, trace)
+        for setting in [Setting::RECORDED, Setting::PLAIN] {
+            run(history, setting, trace)?;
+            trace.clear();
+        }
+        run(history, Setting::ON_NODES, trace)
     };
     search(name, draw, run);
 }

@@ -82,6 +82,11 @@ impl Overlay {
         self.selection.as_ref()
     }
 
+    /// The selection, to move it with the edits of others.
+    pub fn selection_mut(&mut self) -> Option<&mut Selection> {
+        self.selection.as_mut()
+    }
+
     /// Sets the selection before the first change, if all its nodes exist.
     pub fn begin_with_selection(&mut self, selection: Option<Selection>) {
         self.selection = selection.filter(|selection| selection.check(self).is_ok());

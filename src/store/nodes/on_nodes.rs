@@ -3,20 +3,22 @@
 
 use std::collections::{HashMap, HashSet};
 use std::panic::Location;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::needs::locks_for;
 use super::reads::ReadSet;
+use super::session::FromSession;
 use crate::codes::Retry;
 use crate::document::plan::Planned;
-use crate::document::{EditError, Overlay, Snapshot, View};
+use crate::document::{EditError, Overlay, Selection, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
 use crate::lock::{
     AcquireOptions, Grant, Granule, LockError, Requester, Rights, Scope, WaiterKind, blocking,
 };
-use crate::store::{CommitError, DataStore, Draft};
+use crate::store::{CommitError, DataStore, Draft, SharedDocument};
 use crate::sync::{Mutex, rank};
 
 /// What a draft needs that does not hold the whole document.
@@ -30,6 +32,8 @@ pub(in crate::store) struct OnNodes {
     failed: Option<LockError>,
     /// How it takes the locks that it needs. `None` if it only notes them.
     locking: Option<NodeLocking>,
+    /// What it has from the session that submits it.
+    pub(super) session: Option<FromSession>,
 }
 
 /// How a draft locks more nodes.
@@ -60,6 +64,7 @@ impl OnNodes {
             reads: Mutex::default(),
             failed: None,
             locking: None,
+            session: None,
         };
         nodes.add_locks(scope);
         nodes
@@ -218,19 +223,83 @@ impl Draft {
         scope
     }
 
+    /// A draft that is never published, and notes which locks it needs.
+    pub(in crate::store) fn without_locks(document: &Arc<SharedDocument>, base: Snapshot) -> Self {
+        let mut unlocked = Self::under_no_lock(document, base);
+        unlocked.nodes = Some(Box::new(OnNodes::new(&Scope::new())));
+        unlocked
+    }
+
     /// Puts a draft that was made without locks in the place of this one, which has no edits yet.
-    /// Returns `false`, and does nothing, if any commit came between: checks of a change also
-    /// depend on nodes that it does not touch, such as the ancestors of a target.
-    pub(super) fn take_over(&mut self, mut unlocked: Self) -> bool {
+    /// Gives it back if any commit came between: checks of a change also depend on nodes that it
+    /// does not touch, such as the ancestors of a target.
+    pub(crate) fn take_over(&mut self, mut unlocked: Self) -> Result<(), Self> {
         if self.overlay.base().version() != unlocked.overlay.base().version() {
-            return false;
+            return Err(unlocked);
         }
         if let (Some(own), Some(made)) = (self.nodes.take(), &mut unlocked.nodes) {
             (made.locked, made.locking) = (own.locked, own.locking);
         }
         unlocked.id = self.id;
         *self = unlocked;
-        true
+        Ok(())
+    }
+
+    /// What it would have to lock to make the edits of a draft without locks of the same version.
+    /// It has no edits yet.
+    pub(crate) fn lacks(&self, made: &Self) -> Scope {
+        let mut scope = Scope::new();
+        let Some(nodes) = &self.nodes else {
+            return scope;
+        };
+        let lacks = |granule: &_, rights| !nodes.covers(&self.overlay, granule, rights);
+        for change in made.changes() {
+            // A node that is divided may have had its children before, or has them afterwards.
+            let [before, after] = [&self.overlay, &made.overlay];
+            for needed in [locks_for(change, before), locks_for(change, after)] {
+                for (granule, rights) in needed.parts() {
+                    if lacks(granule, *rights) {
+                        scope.add(granule.clone(), *rights);
+                    }
+                }
+            }
+        }
+        scope
+    }
+
+    /// Begins with the selection and the clipboard of a session. A selection is that of the last
+    /// version, to which the draft advances.
+    pub(super) fn begin_of_session(&mut self, mut session: FromSession) {
+        if let Some(document) = session.follow(None) {
+            self.overlay.advance(document);
+        }
+        self.begin_with_selection(session.selection().clone());
+        self.share_clipboard(session.clipboard().clone());
+        if let Some(nodes) = &mut self.nodes {
+            nodes.session = Some(session);
+        }
+    }
+
+    /// Moves its selection, and the one that it began with, to the last version. Returns the
+    /// latter.
+    pub(crate) fn follow_selection(&mut self) -> Option<Selection> {
+        let session = self.nodes.as_mut()?.session.as_mut()?;
+        session.follow(Some(&mut self.overlay));
+        session.selection().clone()
+    }
+
+    /// Whether it has another clipboard than the session that submits it had.
+    pub(crate) fn has_copied(&self) -> bool {
+        let session = self.nodes.as_ref().and_then(|nodes| nodes.session.as_ref());
+        session.is_none_or(|session| !self.shares_clipboard(session.clipboard().as_ref()))
+    }
+
+    /// Advances to a later version. A selection follows the log, which may be ahead.
+    fn advance(&mut self, later: Snapshot) {
+        let nodes = self.nodes.as_mut();
+        let session = nodes.and_then(|nodes| nodes.session.as_mut());
+        let followed = session.and_then(|session| session.follow(Some(&mut self.overlay)));
+        self.overlay.advance(followed.unwrap_or(later));
     }
 
     /// Locks what is not locked yet of a scope, and returns whether that was anything.
@@ -267,9 +336,10 @@ impl Draft {
         // Nodes locked before are unchanged; newly locked nodes must be read as they are now.
         let current = locking.store.snapshot_under(locking.grant);
         nodes.add_locks(&missing);
-        self.overlay.advance(current);
+        self.advance(current);
         let base = self.overlay.base();
         let locked = missing.nodes().map(|(id, _)| id);
+        let nodes = self.nodes.as_ref().expect("it locks nodes");
         match nodes.reads.lock().outdated_of(locked, base) {
             None => Ok(true),
             // Results computed from the old value would be wrong, and could not be committed.
@@ -339,7 +409,7 @@ impl Draft {
             if let Some(id) = self.overlay.overtaken(&current) {
                 return Err(conflict(Some(id.clone())));
             }
-            self.overlay.advance(current);
+            self.advance(current);
         }
         Ok(())
     }

@@ -207,6 +207,12 @@ impl History {
         self.stack(direction).back()?.only_unit().cloned()
     }
 
+    /// Whether an undo or redo can run code of users.
+    pub(super) fn runs_code(&self, direction: Direction) -> bool {
+        let undoes = direction == Direction::Undo;
+        undoes && self.undo.iter().any(|entry| !entry.inverses.is_empty())
+    }
+
     /// Whether there are entries to be dropped.
     pub(super) fn has_removed(&self) -> bool {
         !self.gone.is_empty()

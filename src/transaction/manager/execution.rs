@@ -1,6 +1,5 @@
 //! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
 
-use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::Arc;
 
@@ -14,7 +13,8 @@ use crate::lock::{
     AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaiterKind, blocking,
 };
 use crate::store::{
-    CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, TransactionKind,
+    CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publish, Transaction,
+    TransactionKind,
 };
 use crate::transaction::history::{Edit, PlannedEntry};
 use crate::transaction::idempotency::IdempotentBatch;
@@ -59,6 +59,29 @@ impl QueuedWork for QueuedBatch {
     }
 }
 
+/// A batch whose edits are made, with its nodes locked.
+struct BatchOnNodes {
+    manager: TransactionManager,
+    session: Option<Session>,
+    submission: Submission,
+}
+
+impl Publish for BatchOnNodes {
+    type Error = TransactionError;
+
+    fn publish(&mut self, transaction: &mut Transaction) -> BatchOutcome {
+        let Self {
+            manager,
+            session,
+            submission,
+        } = self;
+        let (held, draft) = transaction.parts_mut();
+        let session = session.as_ref();
+        let turn = session.map(|session| session.turn_on_nodes(manager.store(), draft));
+        manager.publish(manager.owner(), (held, draft), submission, turn)
+    }
+}
+
 /// Describes the request of a batch.
 #[inline(always)]
 fn requester<'a>(
@@ -92,10 +115,10 @@ impl TransactionManager {
         let Some(label) = self.check_in(&mut submission)? else {
             return blocking(self.run_nothing(WaiterKind::Thread, &submission));
         };
-        if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
-            let options = options.clone().or_label(label);
+        if let Some(attempts) = self.0.attempts_on_nodes {
+            let request = (options.clone().or_label(label), call_site);
             let waits_as = WaiterKind::Thread;
-            return blocking(self.run_on_nodes(waits_as, attempts, submission, options, call_site));
+            return blocking(self.run_on_nodes(waits_as, attempts, submission, request, session));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
@@ -128,14 +151,15 @@ impl TransactionManager {
         let Some(label) = self.check_in(submission)? else {
             return Box::pin(self.run_nothing(WaiterKind::Task, submission)).await;
         };
-        if let (Some(attempts), None) = (self.0.attempts_on_nodes, session) {
-            let options = options.clone().or_label(label);
+        if let Some(attempts) = self.0.attempts_on_nodes {
+            let request = (options.clone().or_label(label), call_site);
+            let submission = submission.take();
             return Box::pin(self.run_on_nodes(
                 WaiterKind::Task,
                 attempts,
-                submission.take(),
-                options,
-                call_site,
+                submission,
+                request,
+                session,
             ))
             .await;
         }
@@ -314,8 +338,8 @@ impl TransactionManager {
         waits_as: WaiterKind,
         attempts: u32,
         submission: Submission,
-        options: AcquireOptions,
-        call_site: &'static Location<'static>,
+        (options, call_site): (AcquireOptions, &'static Location<'static>),
+        session: Option<&Session>,
     ) -> BatchOutcome {
         let completion = submission.completion;
         let requester = options.requester(&self.0.owner, call_site, true);
@@ -332,7 +356,7 @@ impl TransactionManager {
         let mut attempt = 1;
         let mut outcome = loop {
             let at = (&options, call_site);
-            let tried = self.try_on_nodes(waits_as, &submission, at, &mut observed);
+            let tried = self.try_on_nodes(waits_as, &submission, at, session, &mut observed);
             match tried.await {
                 Err(error) if attempt < attempts && error.retry() == Retry::Now => {}
                 outcome => break outcome,
@@ -351,20 +375,20 @@ impl TransactionManager {
         waits_as: WaiterKind,
         submission: &Submission,
         (options, call_site): (&AcquireOptions, &'static Location<'static>),
+        session: Option<&Session>,
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
         let (owner, options) = (owner.clone(), options.clone());
-        let begun = store.begin_with_edits(waits_as, owner, options, call_site, |unlocked| {
+        let from_session = session.map(|session| session.for_nodes(store));
+        let who = (waits_as, from_session);
+        let begun = store.begin_with_edits(who, owner, options, call_site, |unlocked| {
             self.run_data(unlocked, submission)
         });
         let (mut transaction, made) = begun.await?;
         observed.granted();
         let mut left = match made {
-            true => Submission {
-                once: submission.once.clone(),
-                ..Submission::new(Vec::<Operation>::new())
-            },
+            true => submission.without_operations(),
             false => submission.clone(),
         };
         let once = submission.once.as_deref();
@@ -374,19 +398,23 @@ impl TransactionManager {
         let edited = self.edit(&self.0.owner, &mut transaction, &mut left, observed);
         let outcome = match edited {
             Ok(()) => {
-                let publication = left.publication(&self.0.owner, None);
                 transaction.observe_as_batch(std::mem::take(observed));
-                let outcome = match transaction.publish_if_first(waits_as, publication) {
-                    ControlFlow::Break(outcome) => outcome,
-                    ControlFlow::Continue(publication) => {
-                        let wait = transaction.publish_in_queue(waits_as, publication);
-                        let (published, outcome) = wait.await;
+                let mut how = BatchOnNodes {
+                    manager: self.clone(),
+                    session: session.cloned(),
+                    submission: left,
+                };
+                let outcome = match transaction.publish_if_first(waits_as, &mut how) {
+                    Some(outcome) => outcome,
+                    None => {
+                        let wait = transaction.publish_in_queue(waits_as, how);
+                        let (published, _, outcome) = wait.await;
                         transaction = published;
                         outcome
                     }
                 };
                 *observed = transaction.take_observed();
-                outcome.map_err(TransactionError::from)
+                outcome
             }
             Err(error) => Err(error),
         };
@@ -518,8 +546,8 @@ impl TransactionManager {
         mut turn: SessionTurn<'_>,
     ) -> BatchOutcome {
         let store = &self.0.store;
-        let clipboard = draft.clipboard().cloned();
-        let unit = (owner, draft.base().version() + 1, store.keeps_commits());
+        let clipboard = draft.has_copied().then(|| draft.clipboard().cloned());
+        let unit = (owner, turn.next_version(), store.keeps_commits());
         let now = || store.monotonic();
         let history = &turn.state().history;
         let mut entering = history.enter(draft.changes(), &submission.in_history, now, unit);
@@ -533,7 +561,9 @@ impl TransactionManager {
             return outcome;
         };
         let session = turn.follow(result);
-        session.clipboard = clipboard;
+        if let Some(clipboard) = clipboard {
+            session.clipboard = clipboard;
+        }
         let inverses: Vec<_> = submission.inverses().collect();
         if entering.is_some() || !inverses.is_empty() {
             let at = entering.as_ref().map(PlannedEntry::at);

@@ -57,6 +57,15 @@ impl Submission {
         self.changes = Changes::with_room();
     }
 
+    /// What is left of it once its operations have run.
+    pub(super) fn without_operations(&self) -> Self {
+        Self {
+            once: self.once.clone(),
+            in_history: self.in_history.clone(),
+            ..Self::new(Vec::<Operation>::new())
+        }
+    }
+
     /// Takes the batch, and leaves an empty one.
     pub(super) fn take(&mut self) -> Self {
         std::mem::replace(self, Self::new(Vec::<Operation>::new()))

@@ -1,0 +1,323 @@
+//! Editors that lock nodes.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::pin::pin;
+use std::sync::mpsc;
+use std::task::{Context, Waker};
+use std::thread;
+use std::time::Duration;
+
+use doclock::document::{EditError, Selection};
+use doclock::dsl::*;
+use doclock::history::{HistoryOptions, UndoError};
+use doclock::lock::{LockError, node::Scope};
+use doclock::transaction::TransactionResult;
+use doclock::{DataStore, Draft, Editor, TransactionManager, View};
+
+use crate::common::Dice;
+use crate::{document, until_waiting};
+
+fn editor(store: &DataStore, name: &str) -> Editor {
+    let options = HistoryOptions::new().group_interval(Duration::ZERO);
+    let editor = Editor::new(store.clone(), name).with_history(options);
+    editor.with_node_locks(3)
+}
+
+fn text(store: &DataStore, id: &str) -> String {
+    store.snapshot().node(id).unwrap().text().to_string()
+}
+
+fn write(id: &str) -> Scope {
+    Scope::new().write(id)
+}
+
+#[test]
+fn node_locks_07_an_editor_edits_and_undoes_beside_a_job_on_other_nodes() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    let job = store.begin_on("job", Scope::new().write_subtree("b"));
+    let job = job.unwrap();
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            let typing = ann.transaction(insert_text(0, "x").on("a1"));
+            typing.timeout(Duration::ZERO).commit().unwrap();
+            assert_eq!(text(&store, "a1"), "xa1");
+            ann.undo().timeout(Duration::ZERO).commit().unwrap();
+            assert_eq!(text(&store, "a1"), "a1");
+            ann.redo().timeout(Duration::ZERO).commit().unwrap();
+            assert_eq!(text(&store, "a1"), "xa1");
+        });
+    });
+    job.commit().unwrap();
+}
+
+#[test]
+fn node_locks_07_tasks_edit_and_undo_beside_a_job_on_other_nodes() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    let job = store.begin_on("job", Scope::new().write_subtree("b"));
+    let job = job.unwrap();
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            pollster::block_on(async {
+                let typing = ann.transaction(insert_text(0, "x").on("a1"));
+                typing.timeout(Duration::ZERO).await.unwrap();
+                ann.undo().timeout(Duration::ZERO).await.unwrap();
+                assert_eq!(text(&store, "a1"), "a1");
+                ann.redo().timeout(Duration::ZERO).await.unwrap();
+                assert_eq!(text(&store, "a1"), "xa1");
+            });
+        });
+    });
+    job.commit().unwrap();
+}
+
+#[test]
+fn node_locks_07_an_undo_waits_for_its_nodes_alone() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    ann.execute(insert_text(2, "x").on("a1")).unwrap();
+    let mut job = store.begin_on("job", write("a1")).unwrap();
+    job.insert_text("a1", 0, "job ").unwrap();
+    thread::scope(|threads| {
+        let refused = threads.spawn(|| ann.undo().timeout(Duration::ZERO).commit());
+        let refused = refused.join().unwrap();
+        assert!(
+            matches!(refused, Err(UndoError::Lock(LockError::WouldBlock { .. }))),
+            "{refused:?}"
+        );
+        let waiting = threads.spawn(|| ann.undo().commit().unwrap());
+        until_waiting(&store.node_locks(), 1);
+        job.commit().unwrap();
+        waiting.join().unwrap();
+    });
+    assert_eq!(text(&store, "a1"), "job a1");
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));
+}
+
+#[test]
+fn node_locks_07_a_task_that_drops_its_undo_while_that_waits_has_undone_nothing() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    ann.execute(insert_text(2, "x").on("a1")).unwrap();
+    let job = store.begin_on("job", write("a1")).unwrap();
+    thread::scope(|threads| {
+        threads.spawn(|| {
+            let mut undo = pin!(ann.undo().into_future());
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(undo.as_mut().poll(&mut context).is_pending());
+            assert_eq!(store.node_locks().stats().waiting, 1);
+        });
+    });
+    assert_eq!(store.node_locks().stats().waiting, 0);
+    job.commit().unwrap();
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
+    ann.undo().commit().unwrap();
+    assert_eq!(text(&store, "a1"), "a1");
+}
+
+#[test]
+fn node_locks_07_an_undo_that_runs_code_holds_the_document() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    let code = op_with_inverse(
+        |draft: &mut Draft| draft.insert_text("a1", 0, "x"),
+        |draft: &mut Draft| draft.insert_text("a1", 0, "undone "),
+    );
+    ann.execute(code).unwrap();
+    let job = store.begin_on("job", write("b1")).unwrap();
+    thread::scope(|threads| {
+        let refused = threads.spawn(|| ann.undo().timeout(Duration::ZERO).commit());
+        let refused = refused.join().unwrap();
+        assert!(matches!(refused, Err(UndoError::Lock(_))), "{refused:?}");
+    });
+    drop(job);
+    ann.undo().commit().unwrap();
+    assert_eq!(text(&store, "a1"), "undone a1");
+}
+
+#[test]
+fn node_locks_07_a_repeated_undo_with_a_key_undoes_once() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    for letter in ["x", "y"] {
+        ann.execute(insert_text(0, letter).on("a1")).unwrap();
+    }
+    let first = ann.undo().idempotent("key").commit().unwrap();
+    let again = ann.undo().idempotent("key").commit().unwrap();
+    assert_eq!((again.version, again.repeated), (first.version, true));
+    assert_eq!(text(&store, "a1"), "xa1");
+}
+
+/// Runs a batch of code that edits `b2`, waits for `a1`, which a job holds, and edits that. Returns
+/// the result, and the selection that the code had in the end. The job inserts a text and commits
+/// after what happens `meanwhile`.
+fn run_late(editor: &Editor, meanwhile: impl FnOnce()) -> (TransactionResult, Option<Selection>) {
+    let store = editor.store();
+    let mut job = store.begin_on("job", write("a1")).unwrap();
+    job.insert_text("a1", 0, "job ").unwrap();
+    let (told, tells) = mpsc::channel();
+    let batch = op(move |draft: &mut Draft| {
+        draft.insert_text("b2", 0, "-")?;
+        draft.insert_text("a1", 0, "x")?;
+        told.send(draft.selection().cloned()).unwrap();
+        Ok::<(), EditError>(())
+    });
+    thread::scope(|threads| {
+        let running = threads.spawn(|| editor.execute(batch).unwrap());
+        until_waiting(&store.node_locks(), 1);
+        meanwhile();
+        job.commit().unwrap();
+        (running.join().unwrap(), tells.recv().unwrap())
+    })
+}
+
+#[test]
+fn node_locks_07_the_selection_moves_with_commits_that_a_batch_waits_for() {
+    let ann = editor(&document(), "ann");
+    ann.select(Selection::caret("a1", 1)).unwrap();
+    let (result, selection) = run_late(&ann, || ());
+    // Behind "job ", then behind "x" too.
+    let [before, after] = [5, 6].map(|offset| Some(Selection::caret("a1", offset)));
+    assert_eq!(selection, after);
+    assert_eq!(
+        [result.selection_before, result.selection_after],
+        [before, after.clone()]
+    );
+    assert_eq!(ann.selection(), after);
+}
+
+#[test]
+fn node_locks_07_a_selection_that_is_set_while_a_batch_runs_is_kept() {
+    for before in [None, Some(Selection::caret("a1", 1))] {
+        let ann = editor(&document(), "ann");
+        ann.select(before).unwrap();
+        let set = || ann.select(Selection::caret("b2", 1)).unwrap();
+        let (result, _) = run_late(&ann, set);
+        // Behind the "-" of the batch.
+        let after = Some(Selection::caret("b2", 2));
+        assert_eq!(result.selection_after, after);
+        assert_eq!(ann.selection(), after);
+    }
+}
+
+#[test]
+fn node_locks_07_a_batch_that_copies_nothing_keeps_a_clipboard_that_is_set_meanwhile() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    let [first, second] = ["a2", "b1"].map(|id| {
+        let other = Editor::new(store.clone(), "other");
+        other.execute(copy_range(..).on(id)).unwrap();
+        other.clipboard()
+    });
+    ann.set_clipboard(first);
+    run_late(&ann, || ann.set_clipboard(second.clone()));
+    assert_eq!(ann.clipboard(), second);
+}
+
+/// What a transaction of an editor did.
+enum Deed {
+    Typed(char),
+    Undone,
+    Redone,
+}
+
+const NODES: [&str; 4] = ["a1", "a2", "b1", "b2"];
+
+/// Does one random thing, with a letter of its own. Returns what it was, if that changed anything.
+fn act(editor: &Editor, dice: &mut Dice, letter: char) -> Option<(u64, Deed)> {
+    let (id, text) = (NODES[dice.below(4)], letter.to_string());
+    let (outcome, deed) = match dice.below(8) {
+        0 | 1 => (done(editor.undo().commit()), Deed::Undone),
+        2 => (done(editor.redo().commit()), Deed::Redone),
+        3 => {
+            editor.select(Selection::caret(id, 0)).unwrap();
+            return None;
+        }
+        // By code, which locks while it runs.
+        4 => {
+            let code = op(move |on: &mut Draft| on.insert_text(id, 0, text.as_str()));
+            (Some(editor.execute(code).unwrap()), Deed::Typed(letter))
+        }
+        _ => {
+            let typed = insert_text(0, text).on(id);
+            (Some(editor.execute(typed).unwrap()), Deed::Typed(letter))
+        }
+    };
+    Some((outcome?.version, deed))
+}
+
+/// The result, unless there was nothing to undo or redo.
+fn done(outcome: Result<TransactionResult, UndoError>) -> Option<TransactionResult> {
+    match outcome {
+        Err(UndoError::NothingToUndo | UndoError::NothingToRedo) => None,
+        outcome => Some(outcome.unwrap()),
+    }
+}
+
+/// Takes nodes and the document, and edits beside the editors.
+fn disturb(store: &DataStore, dice: &mut Dice) {
+    let id = NODES[dice.below(4)];
+    match dice.below(3) {
+        0 => drop(store.begin_on("job", write(id)).unwrap()),
+        1 => drop(store.lock("job").unwrap()),
+        _ => {
+            let note = create(text_node("note", "beside"));
+            let manager = TransactionManager::new(store.clone());
+            manager.execute(note).unwrap();
+        }
+    }
+}
+
+/// Two threads for each of three editors type letters that are all different, undo and redo.
+/// Replayed in the order of versions, with two stacks for each editor, the results tell which
+/// letters are there.
+#[test]
+fn node_locks_07_a_history_is_in_the_order_of_versions_whichever_threads_submit() {
+    const STEPS: u32 = 30;
+    let variable = |name, or| std::env::var(name).map_or(or, |it| it.parse().unwrap());
+    let (first, count) = (variable("SEED", 1), variable("DOCLOCK_HISTORIES", 20));
+    for seed in first..first + count {
+        println!("SEED={seed}");
+        let store = document();
+        let editors = ["ann", "bob", "cat"].map(|name| editor(&store, name));
+        let type_letters = |nth: u32| {
+            let who = nth as usize % 3;
+            let mut dice = Dice(seed * 100 + u64::from(nth));
+            let letters = (0..STEPS).map(|step| 0x1000 + nth * STEPS + step);
+            let letters = letters.filter_map(char::from_u32);
+            let deeds = letters.filter_map(|letter| act(&editors[who], &mut dice, letter));
+            let deeds = deeds.map(|(version, deed)| (version, (who, deed)));
+            deeds.collect::<Vec<_>>()
+        };
+        let deeds: BTreeMap<u64, (usize, Deed)> = thread::scope(|threads| {
+            let type_letters = &type_letters;
+            let typing = [0, 1, 2, 3, 4, 5].map(|nth| threads.spawn(move || type_letters(nth)));
+            let mut dice = Dice(seed);
+            (0..20).for_each(|_| disturb(&store, &mut dice));
+            let deeds = typing.into_iter().flat_map(|typing| typing.join().unwrap());
+            deeds.collect()
+        });
+        let mut stacks: [[Vec<char>; 2]; 3] = Default::default();
+        for (who, deed) in deeds.into_values() {
+            let [undo, redo] = &mut stacks[who];
+            match deed {
+                Deed::Typed(letter) => {
+                    undo.push(letter);
+                    redo.clear();
+                }
+                Deed::Undone => redo.push(undo.pop().expect("an entry to undo")),
+                Deed::Redone => undo.push(redo.pop().expect("an entry to redo")),
+            }
+        }
+        let in_effect: BTreeSet<char> = stacks.iter().flat_map(|[undo, _]| undo.clone()).collect();
+        let texts = NODES.map(|id| text(&store, id)).concat();
+        let letters: BTreeSet<char> = texts.chars().filter(|it| *it >= '\u{1000}').collect();
+        assert_eq!(letters, in_effect, "seed {seed}");
+        for (editor, [undo, redo]) in editors.iter().zip(&stacks) {
+            let depths = (editor.undo_depth(), editor.redo_depth());
+            assert_eq!(depths, (undo.len(), redo.len()), "seed {seed}");
+        }
+        assert!(store.node_locks().holders().is_empty());
+    }
+}
