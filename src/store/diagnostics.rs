@@ -113,8 +113,9 @@ pub struct LogDiagnostics {
     pub subscriber_count: usize,
     /// The editor sessions that are furthest behind: at most [`LogDiagnostics::LISTED`].
     pub sessions: Vec<SessionDiagnostics>,
-    /// The number of editor sessions. An editor has one from its first use on: an
-    /// edit, or a call that reads or sets its selection.
+    /// The number of editor sessions. An editor has one from its first use on: an edit, or a call
+    /// that reads or sets its selection. An editor that locks nodes has one more for each batch
+    /// that runs.
     pub session_count: usize,
 }
 

@@ -137,6 +137,9 @@ impl Draft {
     /// It is `None` unless an editor runs the transaction or the transaction has selected
     /// something.
     pub fn selection(&self) -> Option<&Selection> {
+        if let Some(nodes) = &self.nodes {
+            nodes.note_read_of_selection();
+        }
         self.overlay.selection()
     }
 

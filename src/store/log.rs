@@ -166,6 +166,10 @@ pub(crate) struct LaterCommits {
 }
 
 impl LaterCommits {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.stretches.is_empty() && self.apart.is_empty()
+    }
+
     /// Moves a selection with them. Whether its nodes exist is not known here.
     pub(crate) fn move_selection(&self, selection: &mut Selection) {
         for stretch in &self.stretches {
@@ -604,7 +608,14 @@ impl DataStore {
         {
             queue = Some(std::mem::take(&mut records.unrecorded));
         }
+        let was_overfull = log.overfull.load(Ordering::Relaxed);
         let unneeded = log.end_following(&mut records, None);
+        let head = log.head.load(Ordering::Relaxed);
+        let is_near = |it: &FollowingSession| head - it.cursor.min(head) <= READ_APART as u64;
+        if session.as_ref().is_some_and(is_near) {
+            // It held back little. A batch of an editor on nodes begins and ends to follow.
+            log.overfull.store(was_overfull, Ordering::Relaxed);
+        }
         drop(records);
         drop((session, queue, unneeded));
     }

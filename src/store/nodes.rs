@@ -129,18 +129,12 @@ impl DataStore {
                 begun.await?
             }
         };
-        let mut left = match complete {
-            true => match transaction.take_over(unlocked) {
-                Ok(()) => return Ok((transaction, true)),
-                Err(unlocked) => unlocked,
-            },
-            false => unlocked,
-        };
-        let session = left.nodes.as_mut().and_then(|nodes| nodes.session.take());
-        if let Some(session) = session {
+        let made = complete && transaction.take_over(&mut unlocked);
+        let left = unlocked.nodes.as_mut().filter(|_| !made);
+        if let Some(session) = left.and_then(|nodes| nodes.session.take()) {
             transaction.begin_of_session(session);
         }
-        Ok((transaction, false))
+        Ok((transaction, made))
     }
 }
 

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::panic::Location;
 
+use crossbeam_channel::Receiver;
 use smol_str::SmolStr;
 
-use super::history::{Direction, History};
+use super::history::{Direction, History, HistoryEvent};
 use super::idempotency::IdempotentBatch;
 use super::manager::{Completion, Submission};
 use super::session::{OwnedSession, Session};
@@ -148,12 +149,13 @@ impl Editor {
     /// The history is in the order of versions, whichever threads submit to the editor. A batch
     /// begins with the selection of the editor, which moves with the commits of others while the
     /// batch waits. If the selection is [set](Self::select) meanwhile, that one is kept, and moves
-    /// with the edits of the batch.
+    /// with the edits of the batch. A selection that the batch has read is like a node that it has
+    /// read: if a commit of others moves it, the batch is tried again.
     ///
     /// An undo or a redo locks the nodes that it changes. It is determined while no other
     /// transaction is published. If its nodes are not locked yet, it is determined again when they
-    /// are, `attempts` times at most, and then it locks the document. It also does if an entry of
-    /// the history has an inverse as [code](crate::dsl::op_with_inverse).
+    /// are, `attempts` times at most, and then it locks the document. An undo also does so while
+    /// any entry of the history has an inverse as [code](crate::dsl::op_with_inverse).
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*, lock::node::Scope};
@@ -301,8 +303,8 @@ impl Editor {
 ///
 /// The history belongs to the editor. It contains the commits of this editor as entries. A
 /// transaction is one entry, unless it joins the previous one: text typed or deleted without a
-/// pause, edits while a [`group`](Editor::group) is open, and edits that are [merged
-/// into](crate::history::HistoryMode::MergedInto) an earlier entry.
+/// pause, whatever others do meanwhile, edits while a [`group`](Editor::group) is open, and edits
+/// that are [merged into](crate::history::HistoryMode::MergedInto) an earlier entry.
 ///
 /// An undo takes its entry out of effect: the document is then as if the edits of the entry had not
 /// been made, and all other edits had. A redo puts the entry back into effect. The result does not
@@ -482,10 +484,52 @@ impl Editor {
     }
 
     fn open_group(&self, name: Option<SmolStr>) -> EditGroup {
-        self.session.state().history.open_group(name);
+        let outermost = self.session.state().history.open_group(name);
         EditGroup {
             session: Session::clone(&self.session),
+            outermost,
         }
+    }
+
+    /// Closes the open group of this name, with all groups in it, and returns whether it was open.
+    /// The drop of its [`EditGroup`] has no effect then. So a server can close it by a request of
+    /// the client alone.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let group = editor.group_named("drag");
+    /// editor.execute(create(element("image", []).with_id("cat")))?;
+    /// assert!(editor.close_group("drag"));
+    /// editor.execute(set_attrs([("width", 100.into())]).on("cat"))?;
+    /// drop(group);
+    /// assert_eq!(editor.undo_depth(), 2);
+    /// # Ok::<(), doclock::transaction::TransactionError>(())
+    /// ```
+    pub fn close_group(&self, name: &str) -> bool {
+        self.session.state().history.close_named(name)
+    }
+
+    /// Returns a channel that receives what happens to the entries of the history from now on, for
+    /// the buttons of an interface.
+    ///
+    /// The events are in the order of the commits, and come before the call returns that causes
+    /// them. The channel has no bound: drop the receiver, or read it. It ends with the editor.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, dsl::*, history::HistoryEventKind::{Added, Undone}};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// let events = editor.history_events();
+    /// editor.execute(create(text_node("paragraph", "one")))?;
+    /// editor.undo().commit()?;
+    /// let events: Vec<_> = events.try_iter().map(|it| (it.kind, it.undo_depth)).collect();
+    /// assert_eq!(events, [(Added, 1), (Undone, 0)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn history_events(&self) -> Receiver<HistoryEvent> {
+        self.session.state().history.listen()
     }
 }
 
@@ -511,6 +555,8 @@ impl fmt::Debug for Editor {
 #[must_use = "the group ends when it is dropped"]
 pub struct EditGroup {
     session: Session,
+    /// The number of the outermost group.
+    outermost: u64,
 }
 
 impl fmt::Debug for EditGroup {
@@ -521,6 +567,7 @@ impl fmt::Debug for EditGroup {
 
 impl Drop for EditGroup {
     fn drop(&mut self) {
-        self.session.state().history.close_group();
+        let mut state = self.session.state();
+        state.history.close_group(self.outermost);
     }
 }

@@ -55,7 +55,8 @@ use crate::store::durable::Durability;
 /// others, for at most 50 microseconds. Otherwise the batch joins the queue. It is run in its turn
 /// even if the task is not polled meanwhile: by a thread or a task that has finished its own batch,
 /// or by the keeper, a thread of the process for all waiting tasks. So a task never holds the lock
-/// while it waits for something else. An undo runs in the poll that gets the lock.
+/// while it waits for something else. An undo runs in the poll that gets the lock. If its editor
+/// [locks nodes](Editor::with_node_locks), any thread that publishes may run it.
 ///
 /// Code of users, of an [`op`](crate::dsl::op) or a before-hook, runs in the poll or in the
 /// keeper's thread. Other threads run it only with the option
@@ -119,7 +120,8 @@ impl<'a, E: PendingError> PendingTransaction<'a, E> {
 
     /// Sets the timeout of the lock request. Zero: it does not wait. The default is that of the
     /// store. It begins with [`commit`](Self::commit) or the first poll, and does not bound the
-    /// wait for the disk.
+    /// wait for the disk. A transaction that [locks nodes](TransactionManager::with_node_locks) can
+    /// wait several times, each time for at most so long.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
     }

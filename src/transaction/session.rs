@@ -54,6 +54,8 @@ type LockedState<'a> = MutexGuard<'a, { rank::SESSION }, SessionState>;
 pub(super) struct SessionState {
     /// The selection, whether its nodes exist or not.
     selection: Option<Selection>,
+    /// How often it was set.
+    selected: u64,
     pub(super) clipboard: Option<Fragment>,
     pub(super) history: History,
 }
@@ -114,6 +116,7 @@ impl OwnedSession {
         let checked = selection.as_ref().map_or(Ok(()), |it| it.check(&document));
         if checked.is_ok() {
             state.selection = selection;
+            state.selected += 1;
         }
         drop(state);
         checked
@@ -176,6 +179,9 @@ impl Session {
         if let Some(selection) = &mut state.selection {
             later.move_selection(selection);
         }
+        if !later.is_empty() {
+            state.history.follow_others(&later);
+        }
         document
     }
 
@@ -221,26 +227,36 @@ impl Session {
     /// What a draft on nodes has from the session.
     pub(super) fn for_nodes(&self, store: &DataStore) -> FromSession {
         let mut state = self.state();
-        let has_selection = state.selection.is_some();
-        FromSession::of(store, &self.0.owner, has_selection, || {
+        FromSession::of(store, &self.0.owner, || {
             let document = self.catch_up(&mut state, store);
             let (selection, clipboard) = (state.selection.clone(), state.clipboard.clone());
-            (document, selection, clipboard)
+            (document, selection, state.selected, clipboard)
         })
     }
 
     /// Begins the publication of a draft on nodes, with the session locked. The caller excludes all
-    /// other commits. A selection that the session has got since the draft began is kept, and moves
-    /// with the edits of the draft.
+    /// other commits. The selection is that of the session, which moves with the edits of the
+    /// draft, unless the draft has set one since the session was given one.
     pub(super) fn turn_on_nodes(&self, store: &DataStore, draft: &mut Draft) -> SessionTurn<'_> {
+        // An error is that of the publication, too.
+        let is_valid = draft.validate_reads().is_ok();
         let mut state = self.state();
         let document = self.catch_up(&mut state, store);
-        if draft.follow_selection() != state.selection {
-            let mut selection = state.selection.clone();
-            if let Some(selection) = &mut selection {
-                selection.follow(&Change::sequence_edits(draft.changes()));
+        let is_set = draft.changes().iter().any(|it| !it.is_of_the_document());
+        let is_kept = |from: &FromSession| from.selected == state.selected;
+        let after = match is_set && draft.of_session().is_some_and(is_kept) {
+            true => draft.selection().cloned(),
+            false => {
+                let mut selection = state.selection.clone();
+                if let Some(selection) = &mut selection {
+                    selection.follow(&Change::sequence_edits(draft.changes()));
+                }
+                selection
             }
-            draft.begin_with_selection(selection);
+        };
+        if is_valid {
+            // Checked there: its nodes can be gone.
+            draft.begin_with_selection(after);
         }
         let before = state.selection.clone();
         SessionTurn {

@@ -205,11 +205,6 @@ impl UndoOrRedo {
                 (None, Err(UndoError::Commit(CommitError::NotLocked(error)))) => {
                     return Some(Err((*error).into()));
                 }
-                (None, Err(UndoError::Commit(repeated @ CommitError::Repeated { .. }))) => {
-                    // If there is none, so many newer keys followed that it has expired already.
-                    let first = IdempotentBatch::first_result(once, store);
-                    return Some(first.unwrap_or_else(|| Err(repeated.into())));
-                }
                 (None, outcome) => return Some(outcome),
             }
         }
@@ -337,6 +332,10 @@ impl Publish for OnNodes {
     fn publish(&mut self, transaction: &mut Transaction) -> UndoOutcome {
         let Self { reversal, missing } = self;
         let (store, session) = (reversal.store(), &reversal.session);
+        // Another one with its key may have been published while it waited.
+        if let Some(first) = IdempotentBatch::first_result(reversal.once.as_ref(), store) {
+            return first;
+        }
         let mut attempt = reversal.attempt();
         let mut unlocked = transaction.without_locks();
         let turn = session.turn(store, &mut unlocked, false);
@@ -350,7 +349,7 @@ impl Publish for OnNodes {
                 let lacks = draft.lacks(&unlocked);
                 if lacks.is_empty() {
                     // Of the same version, so it is taken.
-                    if draft.take_over(unlocked).is_ok() {
+                    if draft.take_over(&mut unlocked) {
                         let made = (held, draft);
                         return Ok(reversal.publish_rewound(made, &attempt, rewound, turn)?);
                     }

@@ -5,11 +5,13 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::{
-    DataStore, Editor, StoreOptions,
+    DataStore, Editor, StoreOptions, View,
     dsl::*,
     history::{EditGroup, HistoryMode, HistoryOptions},
     time::ManualClock,
+    transaction::Operation,
 };
+use smol_str::SmolStr;
 
 use super::{editor_of, exists, image, run, text, type_in};
 use crate::common::store;
@@ -69,6 +71,174 @@ fn undo_03_edits_of_other_kinds_or_elsewhere_are_other_entries() {
         })
         .collect();
     assert_eq!(texts, ["Xabc", "Xabc", "abc", "abcdef", ""]);
+}
+
+/// A selection in one text is replaced by one operation; one over two blocks by several.
+#[test]
+fn undo_05_typing_over_a_selection_is_one_entry() {
+    let (ann, _clock) = timed();
+    run(&ann, create(text_node("text", "behind").with_id("u")));
+    type_in(&ann, 0, "Hello world");
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    let before = image(&ann);
+    let replace = |operations: Vec<Operation>| {
+        ann.execute(operations).unwrap();
+        type_in(&ann, 2, "iii");
+        assert!(text(&ann).starts_with("HOiii"), "{}", text(&ann));
+        ann.undo().commit().unwrap();
+        assert_eq!(image(&ann), before);
+    };
+    replace(vec![
+        delete_text_range(1, 5).on("t"),
+        insert_text(1, "O").on("t"),
+    ]);
+    replace(vec![
+        delete_text_range(1, 11).on("t"),
+        delete_node().on("u"),
+        insert_text(1, "O").on("t"),
+    ]);
+}
+
+#[test]
+fn undo_05_typing_with_a_mark_is_one_entry() {
+    let (ann, _clock) = timed();
+    type_in(&ann, 0, "a");
+    for (at, letter) in [(1, "b"), (2, "c")] {
+        let bold = apply_mark("bold", at..at + 1).on("t");
+        ann.execute([insert_text(at, letter).on("t"), bold])
+            .unwrap();
+    }
+    type_in(&ann, 3, "d");
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("abcd", 1));
+    ann.undo().commit().unwrap();
+    assert_eq!(text(&ann), "");
+}
+
+/// Others type before the caret, at the caret, and split the paragraph before it.
+#[test]
+fn undo_05_typing_while_others_type_is_one_entry() {
+    let (ann, clock) = timed();
+    let bob = Editor::new(ann.store().clone(), "bob");
+    run(
+        &ann,
+        create(element("doc", [text_node("text", "").with_id("u")])),
+    );
+    ann.clear_history();
+    clock.advance(Duration::from_secs(1));
+    let type_at = |editor: &Editor, at: usize, text: &str| {
+        run(editor, insert_text(at, text).on("u"));
+    };
+    type_at(&ann, 0, "ab");
+    type_at(&bob, 0, "xx");
+    type_at(&ann, 4, "c");
+    type_at(&bob, 5, "y");
+    type_at(&ann, 6, "d");
+    run(&bob, split_text_node(1).on("u"));
+    let document = ann.store().snapshot();
+    let right = document.nodes().find(|node| *node.text() == "xabcyd");
+    let right = right.unwrap().id().clone();
+    run(&ann, insert_text(6, "e").on(right.clone()));
+    assert_eq!(ann.undo_depth(), 1);
+    ann.undo().commit().unwrap();
+    let document = ann.store().snapshot();
+    assert_eq!(document.node(&right).unwrap().text(), &"xy");
+}
+
+/// The Delete key and Backspace, beside another editor.
+#[test]
+fn undo_05_deleting_while_others_type_is_one_entry() {
+    let (ann, clock) = timed();
+    let bob = Editor::new(ann.store().clone(), "bob");
+    type_in(&ann, 0, "abcdef");
+    clock.advance(Duration::from_secs(1));
+    run(&ann, delete_text_range(3, 4).on("t"));
+    type_in(&bob, 0, "xx");
+    run(&ann, delete_text_range(5, 6).on("t"));
+    run(&ann, delete_text_range(4, 5).on("t"));
+    assert_eq!((text(&ann).as_str(), ann.undo_depth()), ("xxabf", 2));
+    ann.undo().commit().unwrap();
+    assert_eq!(text(&ann), "xxabcdef");
+}
+
+#[test]
+fn undo_05_typing_elsewhere_than_others_moved_the_caret_is_another_entry() {
+    let (ann, _clock) = timed();
+    let bob = Editor::new(ann.store().clone(), "bob");
+    type_in(&ann, 0, "ab");
+    type_in(&bob, 0, "xx");
+    type_in(&ann, 2, "c");
+    assert_eq!(ann.undo_depth(), 2);
+}
+
+/// The group object is dropped late, and then it closes neither the next group nor a nested one.
+#[test]
+fn undo_05_a_group_is_closed_by_its_name() {
+    let store = store();
+    let ann = editor_of(&store, "a");
+    assert!(!ann.close_group("drag"));
+    let outer = ann.group_named("drag");
+    let inner = ann.group();
+    run(&ann, set_text("b").on("t"));
+    assert!(!ann.close_group("other"));
+    assert!(ann.close_group("drag"));
+    assert!(!ann.close_group("drag"));
+    run(&ann, set_text("c").on("t"));
+    assert_eq!(ann.undo_depth(), 2);
+    let next = ann.group_named("next");
+    run(&ann, set_text("d").on("t"));
+    drop((inner, outer));
+    run(&ann, set_text("e").on("t"));
+    assert_eq!(ann.undo_depth(), 3);
+    drop(next);
+    run(&ann, set_text("f").on("t"));
+    assert_eq!(ann.undo_depth(), 4);
+}
+
+/// What the events say, beside what the methods say.
+#[test]
+fn undo_05_events_tell_what_happens_to_the_entries() {
+    use doclock::history::HistoryEventKind::{Added, Joined, Redone, Removed, Undone};
+    let (ann, _clock) = timed();
+    let gone = ann.history_events();
+    drop(gone);
+    let events = ann.history_events();
+    let mut expect = |kind, name: Option<&str>| {
+        let event = events.try_recv().unwrap();
+        assert_eq!((event.kind, event.name.as_deref()), (kind, name));
+        let depths = (event.undo_depth, event.redo_depth);
+        assert_eq!(depths, (ann.undo_depth(), ann.redo_depth()));
+        assert!(events.is_empty());
+    };
+    type_in(&ann, 0, "a");
+    expect(Added, None);
+    type_in(&ann, 1, "b");
+    expect(Joined, None);
+    let named = |mode: fn(SmolStr) -> HistoryMode, text: &'static str| {
+        let edit = transaction(&ann, set_text(text).on("t"));
+        edit.in_history(mode("upload".into())).commit().unwrap();
+    };
+    named(HistoryMode::Named, "c");
+    expect(Added, Some("upload"));
+    run(&ann, set_attrs([("a", 1.into())]).on("t"));
+    expect(Added, None);
+    named(HistoryMode::MergedInto, "d");
+    expect(Joined, Some("upload"));
+    ann.undo().commit().unwrap();
+    expect(Undone, None);
+    ann.undo().commit().unwrap();
+    expect(Undone, Some("upload"));
+    ann.redo().commit().unwrap();
+    expect(Redone, Some("upload"));
+    assert!(ann.discard_undo());
+    expect(Removed, Some("upload"));
+    ann.clear_history();
+    expect(Removed, None);
+    let skipped = transaction(&ann, insert_text(0, "x").on("t"));
+    skipped.in_history(HistoryMode::Skipped).commit().unwrap();
+    ann.undo().commit().unwrap_err();
+    assert!(events.is_empty());
+    drop(ann);
+    assert!(events.recv().is_err());
 }
 
 #[test]

@@ -11,11 +11,11 @@ use doclock::document::{EditError, Selection};
 use doclock::dsl::*;
 use doclock::history::{HistoryOptions, UndoError};
 use doclock::lock::{LockError, node::Scope};
-use doclock::transaction::TransactionResult;
+use doclock::transaction::{IntoOperations, TransactionResult};
 use doclock::{DataStore, Draft, Editor, TransactionManager, View};
 
 use crate::common::Dice;
-use crate::{document, until_waiting};
+use crate::{document, patient, until_waiting};
 
 fn editor(store: &DataStore, name: &str) -> Editor {
     let options = HistoryOptions::new().group_interval(Duration::ZERO);
@@ -136,6 +136,30 @@ fn node_locks_07_an_undo_that_runs_code_holds_the_document() {
     assert_eq!(text(&store, "a1"), "undone a1");
 }
 
+/// Both wait for the nodes of the same entry.
+#[test]
+fn node_locks_07_of_two_undos_with_one_key_one_undoes() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    for letter in ["x", "y"] {
+        ann.execute(insert_text(0, letter).on("a1")).unwrap();
+    }
+    let job = store.begin_on("job", write("a1")).unwrap();
+    let versions = thread::scope(|threads| {
+        let undo = |waiting| {
+            let undo = threads.spawn(|| ann.undo().idempotent("key").commit().unwrap().version);
+            until_waiting(&store.node_locks(), waiting);
+            undo
+        };
+        let undos = [1, 2].map(undo);
+        job.commit().unwrap();
+        undos.map(|undo| undo.join().unwrap())
+    });
+    assert_eq!(versions[0], versions[1]);
+    assert_eq!(text(&store, "a1"), "xa1");
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
+}
+
 #[test]
 fn node_locks_07_a_repeated_undo_with_a_key_undoes_once() {
     let store = document();
@@ -149,17 +173,24 @@ fn node_locks_07_a_repeated_undo_with_a_key_undoes_once() {
     assert_eq!(text(&store, "a1"), "xa1");
 }
 
-/// Runs a batch of code that edits `b2`, waits for `a1`, which a job holds, and edits that. Returns
-/// the result, and the selection that the code had in the end. The job inserts a text and commits
-/// after what happens `meanwhile`.
-fn run_late(editor: &Editor, meanwhile: impl FnOnce()) -> (TransactionResult, Option<Selection>) {
+type Code = fn(&mut Draft) -> Result<(), EditError>;
+
+/// Runs a batch of code, which has to wait for `a1`: a job holds that, inserts a text, and commits
+/// after what happens `meanwhile`. Returns the result, and the selection that the code had in the
+/// end.
+fn run_late(
+    editor: &Editor,
+    code: Code,
+    meanwhile: impl FnOnce(),
+) -> (TransactionResult, Option<Selection>) {
     let store = editor.store();
-    let mut job = store.begin_on("job", write("a1")).unwrap();
+    let job = store.request_transaction("job").on(write("a1"));
+    // This thread may take other nodes meanwhile.
+    let mut job = job.options(patient().unbound()).wait().unwrap();
     job.insert_text("a1", 0, "job ").unwrap();
     let (told, tells) = mpsc::channel();
     let batch = op(move |draft: &mut Draft| {
-        draft.insert_text("b2", 0, "-")?;
-        draft.insert_text("a1", 0, "x")?;
+        code(draft)?;
         told.send(draft.selection().cloned()).unwrap();
         Ok::<(), EditError>(())
     });
@@ -172,33 +203,148 @@ fn run_late(editor: &Editor, meanwhile: impl FnOnce()) -> (TransactionResult, Op
     })
 }
 
-#[test]
-fn node_locks_07_the_selection_moves_with_commits_that_a_batch_waits_for() {
-    let ann = editor(&document(), "ann");
-    ann.select(Selection::caret("a1", 1)).unwrap();
-    let (result, selection) = run_late(&ann, || ());
-    // Behind "job ", then behind "x" too.
-    let [before, after] = [5, 6].map(|offset| Some(Selection::caret("a1", offset)));
-    assert_eq!(selection, after);
-    assert_eq!(
-        [result.selection_before, result.selection_after],
-        [before, after.clone()]
-    );
-    assert_eq!(ann.selection(), after);
+/// Edits `b2`, then `a1`.
+fn edit_both(draft: &mut Draft) -> Result<(), EditError> {
+    draft.insert_text("b2", 0, "-")?;
+    draft.insert_text("a1", 0, "x")?;
+    Ok(())
+}
+
+fn caret(id: &str, offset: usize) -> Option<Selection> {
+    Some(Selection::caret(id, offset))
+}
+
+/// Another user, who commits beside them.
+fn beside(store: &DataStore, operation: impl IntoOperations) {
+    let manager = TransactionManager::for_owner(store.clone(), "bob").with_node_locks(3);
+    manager.execute(operation).unwrap();
 }
 
 #[test]
-fn node_locks_07_a_selection_that_is_set_while_a_batch_runs_is_kept() {
-    for before in [None, Some(Selection::caret("a1", 1))] {
-        let ann = editor(&document(), "ann");
+fn node_locks_07_the_selection_moves_with_commits_that_a_batch_waits_for() {
+    let ann = editor(&document(), "ann");
+    ann.select(caret("a1", 1)).unwrap();
+    let (result, selection) = run_late(&ann, edit_both, || ());
+    // Behind "job ", then behind "x" too.
+    let [before, after] = [5, 6].map(|offset| caret("a1", offset));
+    assert_eq!(selection, after);
+    assert_eq!(result.selection_before, before);
+    assert_eq!(result.selection_after, after);
+    assert_eq!(ann.selection(), after);
+}
+
+/// Otherwise the edit would be at a place of an older version.
+#[test]
+fn node_locks_07_code_that_has_read_a_selection_that_moved_runs_again() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    ann.select(caret("a1", 1)).unwrap();
+    let typing: Code = |draft| {
+        let Some(Selection::Text(caret)) = draft.selection().cloned() else {
+            panic!("there is a caret");
+        };
+        draft.insert_text("b2", 0, "-")?;
+        draft.insert_text(&caret.focus.node_id, caret.focus.offset, "x")?;
+        Ok(())
+    };
+    run_late(&ann, typing, || ());
+    assert_eq!(text(&store, "a1"), "job ax1");
+    assert_eq!(text(&store, "b2"), "-b2");
+}
+
+#[test]
+fn node_locks_07_a_selection_of_a_savepoint_moves_with_commits_since() {
+    let ann = editor(&document(), "ann");
+    ann.select(caret("a1", 1)).unwrap();
+    let code: Code = |draft| {
+        let savepoint = draft.savepoint();
+        let failed = draft.attempt(|draft| {
+            draft.insert_text("a1", 0, "lost")?;
+            draft.delete("nowhere")
+        });
+        failed.unwrap_err();
+        draft.insert_text("b2", 0, "-")?;
+        draft.rollback_to(savepoint).unwrap();
+        draft.insert_text("b1", 0, "-")?;
+        Ok(())
+    };
+    let (_, selection) = run_late(&ann, code, || ());
+    assert_eq!(selection, caret("a1", 5));
+    assert_eq!(ann.selection(), caret("a1", 5));
+}
+
+#[test]
+fn node_locks_07_a_selection_that_a_batch_sets_moves_with_commits_of_others() {
+    for before in [None, caret("b1", 0)] {
+        let store = document();
+        let ann = editor(&store, "ann");
         ann.select(before).unwrap();
-        let set = || ann.select(Selection::caret("b2", 1)).unwrap();
-        let (result, _) = run_late(&ann, set);
-        // Behind the "-" of the batch.
-        let after = Some(Selection::caret("b2", 2));
-        assert_eq!(result.selection_after, after);
-        assert_eq!(ann.selection(), after);
+        let code: Code = |draft| {
+            draft.select(Selection::caret("a2", 2))?;
+            edit_both(draft)
+        };
+        let (result, _) = run_late(&ann, code, || {
+            beside(&store, insert_text(0, "bob").on("a2"))
+        });
+        assert_eq!(result.selection_after, caret("a2", 5));
+        assert_eq!(ann.selection(), caret("a2", 5));
     }
+}
+
+#[test]
+fn node_locks_07_a_selection_whose_node_is_deleted_meanwhile_is_gone() {
+    let store = document();
+    let ann = editor(&store, "ann");
+    ann.select(caret("a2", 1)).unwrap();
+    let (result, _) = run_late(&ann, edit_both, || beside(&store, delete_node().on("a2")));
+    assert_eq!(
+        (result.selection_before, result.selection_after),
+        (None, None)
+    );
+}
+
+/// One in a node that is there, and one in a node that is newer than what the batch has read.
+#[test]
+fn node_locks_07_a_selection_that_is_set_while_a_batch_runs_is_kept() {
+    for before in [None, caret("a1", 1)] {
+        for (id, offset, then) in [("b2", 1, 2), ("new", 3, 3)] {
+            let store = document();
+            let ann = editor(&store, "ann");
+            ann.select(before.clone()).unwrap();
+            let set = || {
+                let new = text_node("paragraph", "new").with_id("new");
+                beside(&store, add_child(new, None).on("b"));
+                ann.select(caret(id, offset)).unwrap();
+            };
+            let code: Code = |draft| {
+                draft.select(Selection::caret("a2", 0))?;
+                edit_both(draft)
+            };
+            let (result, _) = run_late(&ann, code, set);
+            // Behind the "-" of the batch.
+            assert_eq!(result.selection_after, caret(id, then));
+            assert_eq!(ann.selection(), caret(id, then));
+        }
+    }
+}
+
+/// As if the batches had run one after the other, in the order of their versions.
+#[test]
+fn node_locks_07_of_two_batches_of_an_editor_the_later_one_selects() {
+    let other = |ann: &Editor| {
+        let select = set_selection(Selection::caret("a2", 1));
+        let edit = insert_text(2, "!").on("a2");
+        ann.execute(vec![edit, select]).unwrap();
+    };
+    let ann = editor(&document(), "ann");
+    run_late(&ann, edit_both, || other(&ann));
+    assert_eq!(ann.selection(), caret("a2", 1));
+    let code: Code = |draft| {
+        edit_both(draft)?;
+        draft.select(Selection::caret("b2", 0)).map(drop)
+    };
+    run_late(&ann, code, || other(&ann));
+    assert_eq!(ann.selection(), caret("b2", 0));
 }
 
 #[test]
@@ -211,7 +357,7 @@ fn node_locks_07_a_batch_that_copies_nothing_keeps_a_clipboard_that_is_set_meanw
         other.clipboard()
     });
     ann.set_clipboard(first);
-    run_late(&ann, || ann.set_clipboard(second.clone()));
+    run_late(&ann, edit_both, || ann.set_clipboard(second.clone()));
     assert_eq!(ann.clipboard(), second);
 }
 

@@ -1,5 +1,6 @@
 //! The hold limit, for requests that wait for different holders (LOCK 10).
 
+use std::thread;
 use std::time::Duration;
 
 use doclock::{
@@ -161,6 +162,59 @@ fn lock_10_a_transaction_on_nodes_has_the_hold_limit_of_its_request() {
     };
     let waiter = waiter.as_ref().map(|waiter| waiter.owner_id.as_str());
     assert_eq!(waiter, Some("waiter"));
+}
+
+/// Why the only transaction was revoked, by the statistics.
+fn revoked_for(store: &DataStore) -> Option<String> {
+    let stats = store.node_locks().stats();
+    let [revocation] = &stats.last_revocations[..] else {
+        panic!("{:?}", stats.last_revocations);
+    };
+    let waiter = revocation.waiter.as_ref()?;
+    Some(waiter.owner_id.to_string())
+}
+
+/// A request for the document comes later, and is first in the queue of the lock.
+#[test]
+fn lock_10_a_holder_of_nodes_is_revoked_for_the_request_that_waits_longest() {
+    let (store, clock) = limited();
+    let slow = take(&store, "slow", writes("a1"));
+    let waiter = ask(&store, "waiter", writes("a1"));
+    clock.advance(SECOND / 10);
+    let whole = store.clone();
+    let whole = thread::spawn(move || whole.request("whole").options(patient()).wait().map(drop));
+    while store.queue_length() != 1 {
+        thread::yield_now();
+    }
+    clock.advance(SECOND);
+    drop(waiter.join().unwrap().unwrap());
+    whole.join().unwrap().unwrap();
+    drop(slow);
+    assert_eq!(revoked_for(&store).as_deref(), Some("waiter"));
+}
+
+/// It holds no node that the request waits for, but waits ahead of it.
+#[test]
+fn lock_10_a_holder_that_waits_ahead_of_a_request_is_revoked_for_it() {
+    let (store, clock) = timed();
+    let endless = take(&store, "endless", writes("a1"));
+    let options = of_the_request(SECOND).unbound().no_timeout();
+    let locks = store.node_locks();
+    let ahead = locks.request("ahead", writes("b1")).options(options);
+    let mut ahead = ahead.wait().unwrap();
+    let waiting = thread::spawn(move || ahead.extend(writes("a1")));
+    until_waiting(&locks, 1);
+    let behind = ask(&store, "behind", writes("a1"));
+    clock.advance(SECOND);
+    let error = waiting.join().unwrap().unwrap_err();
+    let LockError::Revoked { waiter, .. } = &error else {
+        panic!("{error}");
+    };
+    let waiter = waiter.as_ref().map(|waiter| waiter.owner_id.as_str());
+    assert_eq!(waiter, Some("behind"));
+    assert_eq!(revoked_for(&store).as_deref(), Some("behind"));
+    drop(endless);
+    drop(behind.join().unwrap().unwrap());
 }
 
 /// The holder before it has a later limit.

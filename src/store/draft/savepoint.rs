@@ -40,6 +40,8 @@ codes! { SavepointError {
 /// The state of a transaction at a savepoint.
 pub(super) struct SavepointState {
     overlay: document::OverlaySavepoint,
+    /// The version of the base. On nodes, it advances.
+    version: u64,
     operations: usize,
     aliases: usize,
     conditions: usize,
@@ -83,6 +85,7 @@ impl Draft {
         let optional = self.optional.as_deref();
         SavepointState {
             overlay: self.overlay.savepoint(),
+            version: self.base().version(),
             operations: self.operations.len(),
             aliases: optional.map_or(0, |optional| optional.aliases.len()),
             conditions: optional.map_or(0, |optional| optional.conditions.len()),
@@ -94,6 +97,7 @@ impl Draft {
     fn return_to(&mut self, state: &SavepointState) {
         let ids = &self.document.ids;
         self.overlay.return_to(&state.overlay, ids);
+        self.move_selection_from(state.version);
         self.operations.truncate(state.operations);
         if let Some(optional) = &mut self.optional {
             optional.aliases.truncate(state.aliases);

@@ -97,6 +97,10 @@ impl OnNodes {
         self.reads.lock().len()
     }
 
+    pub(in crate::store) fn note_read_of_selection(&self) {
+        self.reads.lock().selection = true;
+    }
+
     fn add_locks(&mut self, scope: &Scope) {
         for (granule, rights) in scope.parts() {
             let locked = self.locked.entry(granule.clone()).or_default();
@@ -231,18 +235,18 @@ impl Draft {
     }
 
     /// Puts a draft that was made without locks in the place of this one, which has no edits yet.
-    /// Gives it back if any commit came between: checks of a change also depend on nodes that it
-    /// does not touch, such as the ancestors of a target.
-    pub(crate) fn take_over(&mut self, mut unlocked: Self) -> Result<(), Self> {
+    /// Returns `false`, and does nothing, if any commit came between: checks of a change also
+    /// depend on nodes that it does not touch, such as the ancestors of a target.
+    pub(crate) fn take_over(&mut self, unlocked: &mut Self) -> bool {
         if self.overlay.base().version() != unlocked.overlay.base().version() {
-            return Err(unlocked);
+            return false;
         }
         if let (Some(own), Some(made)) = (self.nodes.take(), &mut unlocked.nodes) {
             (made.locked, made.locking) = (own.locked, own.locking);
         }
         unlocked.id = self.id;
-        *self = unlocked;
-        Ok(())
+        std::mem::swap(self, unlocked);
+        true
     }
 
     /// What it would have to lock to make the edits of a draft without locks of the same version.
@@ -267,39 +271,54 @@ impl Draft {
         scope
     }
 
-    /// Begins with the selection and the clipboard of a session. A selection is that of the last
-    /// version, to which the draft advances.
+    /// Begins with the selection and the clipboard of a session, in the last version, to which the
+    /// draft advances.
     pub(super) fn begin_of_session(&mut self, mut session: FromSession) {
-        if let Some(document) = session.follow(None) {
-            self.overlay.advance(document);
-        }
+        self.overlay.advance(session.follow(None));
         self.begin_with_selection(session.selection().clone());
-        self.share_clipboard(session.clipboard().clone());
+        self.share_clipboard(session.clipboard.clone());
         if let Some(nodes) = &mut self.nodes {
             nodes.session = Some(session);
         }
     }
 
-    /// Moves its selection, and the one that it began with, to the last version. Returns the
-    /// latter.
-    pub(crate) fn follow_selection(&mut self) -> Option<Selection> {
-        let session = self.nodes.as_mut()?.session.as_mut()?;
-        session.follow(Some(&mut self.overlay));
-        session.selection().clone()
+    /// What it has from the session that submits it.
+    pub(crate) fn of_session(&self) -> Option<&FromSession> {
+        self.nodes.as_ref()?.session.as_ref()
     }
 
     /// Whether it has another clipboard than the session that submits it had.
     pub(crate) fn has_copied(&self) -> bool {
-        let session = self.nodes.as_ref().and_then(|nodes| nodes.session.as_ref());
-        session.is_none_or(|session| !self.shares_clipboard(session.clipboard().as_ref()))
+        let session = self.of_session();
+        session.is_none_or(|session| !self.shares_clipboard(session.clipboard.as_ref()))
     }
 
-    /// Advances to a later version. A selection follows the log, which may be ahead.
-    fn advance(&mut self, later: Snapshot) {
-        let nodes = self.nodes.as_mut();
-        let session = nodes.and_then(|nodes| nodes.session.as_mut());
-        let followed = session.and_then(|session| session.follow(Some(&mut self.overlay)));
-        self.overlay.advance(followed.unwrap_or(later));
+    /// Advances to a later version. A selection follows the log, which may be ahead. Returns the
+    /// node of a selection that was read before, and has moved.
+    fn advance(&mut self, later: Snapshot) -> Option<NodeId> {
+        let Self { nodes, overlay, .. } = self;
+        let nodes = nodes.as_mut()?;
+        let Some(session) = &mut nodes.session else {
+            overlay.advance(later);
+            return None;
+        };
+        let before = overlay.selection().cloned();
+        let document = session.follow(overlay.selection_mut());
+        overlay.advance(document);
+        let was_read = nodes.reads.lock().selection;
+        let moved = before.filter(|before| was_read && overlay.selection() != Some(before))?;
+        Some(match moved {
+            Selection::Text(text) => text.focus.node_id,
+            Selection::Node(node) => node.node_id,
+        })
+    }
+
+    /// Moves its selection, which was that of an earlier version, to its own version.
+    pub(in crate::store) fn move_selection_from(&mut self, version: u64) {
+        let session = self.nodes.as_ref().and_then(|nodes| nodes.session.as_ref());
+        if let Some((session, selection)) = session.zip(self.overlay.selection_mut()) {
+            session.move_from(version, selection);
+        }
     }
 
     /// Locks what is not locked yet of a scope, and returns whether that was anything.
@@ -336,11 +355,17 @@ impl Draft {
         // Nodes locked before are unchanged; newly locked nodes must be read as they are now.
         let current = locking.store.snapshot_under(locking.grant);
         nodes.add_locks(&missing);
-        self.advance(current);
+        let moved = self.advance(current);
         let base = self.overlay.base();
         let locked = missing.nodes().map(|(id, _)| id);
-        let nodes = self.nodes.as_ref().expect("it locks nodes");
-        match nodes.reads.lock().outdated_of(locked, base) {
+        let Some(nodes) = &self.nodes else {
+            return Ok(true);
+        };
+        let mut reads = nodes.reads.lock();
+        if let Some(id) = &moved {
+            reads.tear(id);
+        }
+        match reads.outdated_of(locked, base).or(moved.as_ref()) {
             None => Ok(true),
             // Results computed from the old value would be wrong, and could not be committed.
             Some(id) => Err(EditError::Outdated {
@@ -390,26 +415,26 @@ impl Draft {
 
     /// Advances the transaction to the last version, if its reads and writes are unchanged there.
     /// The caller excludes other commits.
-    pub(in crate::store) fn validate_reads(&mut self) -> Result<(), CommitError> {
-        let Some(nodes) = &mut self.nodes else {
+    pub(crate) fn validate_reads(&mut self) -> Result<(), CommitError> {
+        let Some(nodes) = &self.nodes else {
             return Ok(());
         };
-        if let Some(error) = nodes.failed.take() {
-            return Err(CommitError::NotLocked(Box::new(error)));
+        if let Some(error) = &nodes.failed {
+            return Err(CommitError::NotLocked(Box::new(error.clone())));
         }
         let current: Snapshot = self.document.published.lock().document.clone();
-        let conflict = |node| CommitError::Conflict {
-            node,
-            version: current.version(),
-        };
+        let version = current.version();
+        let conflict = |node| CommitError::Conflict { node, version };
         if let Some(node) = nodes.reads.lock().outdated(&current) {
             return Err(conflict(node));
         }
-        if current.version() != self.overlay.base().version() {
+        if version != self.overlay.base().version() {
             if let Some(id) = self.overlay.overtaken(&current) {
                 return Err(conflict(Some(id.clone())));
             }
-            self.advance(current);
+            if let Some(id) = self.advance(current) {
+                return Err(conflict(Some(id)));
+            }
         }
         Ok(())
     }

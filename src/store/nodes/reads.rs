@@ -19,6 +19,8 @@ pub(super) struct ReadSet {
     version: Option<u64>,
     /// A read that differed from an earlier one.
     torn: Option<Torn>,
+    /// Whether the selection was read.
+    pub(super) selection: bool,
     /// Set while nothing is noted.
     are_unnoted: bool,
 }
@@ -33,6 +35,11 @@ impl ReadSet {
             are_unnoted: true,
             ..Self::default()
         }
+    }
+
+    /// Notes that what was read has changed: a commit fails.
+    pub(super) fn tear(&mut self, node: &NodeId) {
+        self.torn = Some(Some(node.clone()));
     }
 
     pub(super) fn len(&self) -> usize {

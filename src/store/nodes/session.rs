@@ -1,80 +1,83 @@
-//! The selection and the clipboard of an editor session in a draft on nodes.
+//! What a draft on nodes has from the session of an editor: its selection and its clipboard.
 //!
 //! Others commit while such a draft is open. So its selection follows the log, as the session does.
 
-use std::fmt;
 use std::sync::Arc;
 
-use crate::document::{Fragment, Overlay, Selection, Snapshot};
+use crate::document::{Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
-use crate::store::{DataStore, FollowerId};
+use crate::store::{DataStore, FollowerId, LaterCommits};
 
 /// What a draft on nodes has from a session. Its drop ends the following.
 pub(crate) struct FromSession {
     store: DataStore,
-    /// `None` without a selection: nothing has to follow then.
-    follower: Option<FollowerId>,
+    follower: FollowerId,
     /// The version up to which it has followed.
     version: u64,
     /// The selection of the session before the first operation, in that version.
     selection: Option<Selection>,
-    clipboard: Option<Arc<Fragment>>,
+    /// How often the selection of the session had been set.
+    pub(crate) selected: u64,
+    pub(super) clipboard: Option<Arc<Fragment>>,
+    /// The commits by which it has followed, each time with the version before.
+    moves: Vec<(u64, LaterCommits)>,
 }
 
 impl FromSession {
-    /// Begins to follow for a session that has a selection. `catch_up` returns the last version
-    /// with the selection and the clipboard of the session there.
+    /// Begins to follow. `catch_up` returns the last version with what the session has there: its
+    /// selection, how often that was set, and its clipboard.
     pub(crate) fn of(
         store: &DataStore,
         owner: &OwnerId,
-        has_selection: bool,
-        catch_up: impl FnOnce() -> (Snapshot, Option<Selection>, Option<Fragment>),
+        mut catch_up: impl FnMut() -> (Snapshot, Option<Selection>, u64, Option<Fragment>),
     ) -> Self {
-        // Before that version is read, so no later commit is missed.
-        let follower = has_selection.then(|| store.follow(owner).0);
-        let (document, selection, clipboard) = catch_up();
+        let (follower, _) = store.follow(owner);
+        let (document, selection, selected, clipboard) = loop {
+            let caught_up = catch_up();
+            let version = caught_up.0.version();
+            // Now it has read what the session has.
+            if store.later_commits(follower, version).0.version() == version {
+                break caught_up;
+            }
+        };
         Self {
             store: store.clone(),
             follower,
             version: document.version(),
             selection,
+            selected,
             clipboard: clipboard.map(Arc::new),
+            moves: Vec::new(),
         }
     }
 
-    /// The selection of the session before the first operation, in the version that it has followed
-    /// to.
     pub(super) fn selection(&self) -> &Option<Selection> {
         &self.selection
     }
 
-    pub(super) fn clipboard(&self) -> &Option<Arc<Fragment>> {
-        &self.clipboard
-    }
-
-    /// Moves the selections, also that of an overlay, to the last version, and returns that. `None`
-    /// if there is no selection to move.
-    pub(super) fn follow(&mut self, overlay: Option<&mut Overlay>) -> Option<Snapshot> {
-        let (document, later) = self.store.later_commits(self.follower?, self.version);
-        self.version = document.version();
-        let of_overlay = overlay.and_then(Overlay::selection_mut);
-        for selection in self.selection.as_mut().into_iter().chain(of_overlay) {
+    /// Follows the document to its last version, and returns that. Moves its selection and another
+    /// one.
+    pub(super) fn follow(&mut self, other: Option<&mut Selection>) -> Snapshot {
+        let (document, later) = self.store.later_commits(self.follower, self.version);
+        for selection in self.selection.as_mut().into_iter().chain(other) {
             later.move_selection(selection);
         }
-        Some(document)
+        if !later.is_empty() {
+            self.moves.push((self.version, later));
+        }
+        self.version = document.version();
+        document
+    }
+
+    /// Moves a selection of an earlier version of a draft to the version of that draft.
+    pub(super) fn move_from(&self, version: u64, selection: &mut Selection) {
+        let since = self.moves.iter().filter(|(before, _)| *before >= version);
+        since.for_each(|(_, later)| later.move_selection(selection));
     }
 }
 
 impl Drop for FromSession {
     fn drop(&mut self) {
-        if let Some(id) = self.follower {
-            self.store.stop_following(id);
-        }
-    }
-}
-
-impl fmt::Debug for FromSession {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FromSession").finish_non_exhaustive()
+        self.store.stop_following(self.follower);
     }
 }

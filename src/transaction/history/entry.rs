@@ -268,6 +268,8 @@ impl HistoryEntry {
 }
 
 /// The changes that are not of the selection.
-pub(super) fn of_the_document(changes: &[Change]) -> impl DoubleEndedIterator<Item = &Change> {
+pub(super) fn of_the_document(
+    changes: &[Change],
+) -> impl DoubleEndedIterator<Item = &Change> + Clone {
     changes.iter().filter(|change| change.is_of_the_document())
 }

@@ -1,7 +1,8 @@
 //! Which edits are undone together: an edit joins the topmost entry of the history or begins a new
 //! one.
 //!
-//! Adjacent typing and adjacent deletion join within [`HistoryOptions::group_interval`]. Edits of
+//! Adjacent typing and adjacent deletion join within [`HistoryOptions::group_interval`], also with
+//! commits of others in between. Edits of
 //! an open group join, and those with the name of an entry join that.
 //!
 //! [`HistoryOptions::group_interval`]: super::HistoryOptions::group_interval
@@ -12,19 +13,38 @@ use smol_str::SmolStr;
 
 use super::entry::{HistoryEntry, of_the_document};
 use super::{EntryPlace, History, HistoryMode};
-use crate::document::Change;
+use crate::document::{Change, Position, Selection, TextSelection};
+use crate::id::NodeId;
+use crate::store::LaterCommits;
 use crate::time::MonotonicTime;
 
-/// A commit that replaced characters of one text.
+/// A commit that typed text, or deleted some. Its place moves with the commits of others.
 #[derive(Clone, Debug)]
 pub(in crate::transaction) struct Typed {
-    id: crate::id::NodeId,
-    at: usize,
+    id: NodeId,
+    /// Where it began.
+    start: usize,
+    /// Where what it inserted ends.
+    end: usize,
     removed: usize,
-    inserted: usize,
+    inserts: bool,
+    /// Whether it did nothing before that. Otherwise it began with a deletion, as typing over a
+    /// selection does.
+    is_alone: bool,
 }
 
 impl History {
+    /// Takes in the commits of others: what is typed next may be adjacent to what was typed last.
+    pub(in crate::transaction) fn follow_others(&mut self, later: &LaterCommits) {
+        if let Some(top) = self.undo.back_mut()
+            && top.open
+            && top.typed.is_some()
+            && let Some(typed) = &mut Arc::make_mut(top).typed
+        {
+            typed.follow(later);
+        }
+    }
+
     /// The entry that an edit joins, or that it begins a new one.
     pub(super) fn place(
         &self,
@@ -67,40 +87,74 @@ impl History {
 }
 
 impl HistoryEntry {
-    /// Whether an edit continues the entry: adjacent typing or adjacent deletion.
+    /// Whether an edit continues the entry: adjacent typing or adjacent deletion. Typing also
+    /// continues the typing that replaced a selection.
     fn is_continued_by(&self, typed: Option<&Typed>) -> bool {
         let (Some(last), Some(next)) = (&self.typed, typed) else {
             return false;
         };
-        let typed = last.removed == 0 && next.removed == 0;
-        let deleted = last.inserted == 0 && next.inserted == 0;
-        last.id == next.id
-            && (typed && last.at + last.inserted == next.at
+        let typed = last.inserts && next.inserts && next.removed == 0;
+        let deleted = !last.inserts && !next.inserts;
+        next.is_alone
+            && last.id == next.id
+            && (typed && last.end == next.start
                 // The Delete key removes the next character, Backspace the one before.
-                || deleted && (next.at == last.at || next.at + next.removed == last.at))
+                || deleted
+                    && (next.start == last.start || next.start + next.removed == last.start))
     }
 }
 
 impl Typed {
-    pub(super) fn of(changes: &[Change]) -> Option<Self> {
-        let mut changes = of_the_document(changes);
-        match (changes.next_back()?, changes.next()) {
-            (
-                Change::SpliceText {
-                    id,
-                    at,
-                    removed,
-                    inserted,
-                    ..
-                },
-                None,
-            ) => Some(Self {
-                id: id.clone(),
-                at: *at,
-                removed: removed.chars().count(),
-                inserted: inserted.chars().count(),
-            }),
-            _ => None,
+    /// What a commit typed or deleted, if that is the last thing that it did to the document apart
+    /// from the marks of the same text.
+    pub(in crate::transaction) fn of(changes: &[Change]) -> Option<Self> {
+        let mut before = of_the_document(changes);
+        let mut last = before.next_back()?;
+        let mut marked = None;
+        while let Change::SetMarks { id, .. } = last {
+            marked = Some(id);
+            last = before.next_back()?;
+        }
+        let Change::SpliceText {
+            id,
+            at,
+            removed,
+            inserted,
+            ..
+        } = last
+        else {
+            return None;
+        };
+        let is_alone = before.clone().next().is_none();
+        let deletes = |change: &Change| match change {
+            Change::SpliceText { removed, .. } => !removed.is_empty(),
+            Change::RemoveSubtree { .. } | Change::JoinNodes { .. } => true,
+            _ => false,
+        };
+        let is_typed = is_alone || !inserted.is_empty() && before.all(deletes);
+        (is_typed && marked.is_none_or(|marked| marked == id)).then(|| Self {
+            id: id.clone(),
+            start: *at,
+            end: at + inserted.chars().count(),
+            removed: removed.chars().count(),
+            inserts: !inserted.is_empty(),
+            is_alone,
+        })
+    }
+
+    /// Moves its place with the commits of others.
+    fn follow(&mut self, later: &LaterCommits) {
+        let [start, end] = [self.start, self.end].map(|at| Position::new(self.id.clone(), at));
+        let mut place = Selection::new(start, end);
+        later.move_selection(&mut place);
+        if let Selection::Text(TextSelection { anchor, focus }) = place {
+            let is_whole = anchor.node_id == focus.node_id;
+            self.start = if is_whole {
+                anchor.offset
+            } else {
+                focus.offset
+            };
+            (self.id, self.end) = (focus.node_id, focus.offset);
         }
     }
 }

@@ -34,6 +34,7 @@
 
 mod entry;
 mod error;
+mod event;
 mod grouping;
 mod options;
 mod rebuild;
@@ -43,10 +44,13 @@ use std::sync::Arc;
 
 pub use super::editor::EditGroup;
 pub use error::UndoError;
+pub use event::{HistoryEvent, HistoryEventKind};
 pub use options::{HistoryMode, HistoryOptions};
 
+use crossbeam_channel::Receiver;
 use entry::{HistoryEntry, of_the_document};
 pub(super) use entry::{Rewound, UndoFailure};
+use event::Listeners;
 pub(super) use grouping::Typed;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
@@ -94,12 +98,15 @@ pub(super) struct History {
     entries: u64,
     /// How many nested groups are open.
     open: usize,
+    /// The number of the outermost of them, and its name.
+    group: (u64, Option<SmolStr>),
     /// Whether the topmost entry belongs to the open group.
     grouping: bool,
     /// The name for the entry of the open group.
     group_name: Option<SmolStr>,
     /// Removed entries, to be dropped with no lock held: their drop runs code of users.
     gone: SmallVec<[Arc<HistoryEntry>; 1]>,
+    listeners: Listeners,
 }
 
 /// A transaction of the editor, to be recorded.
@@ -171,7 +178,9 @@ impl History {
         let empty = Self {
             options,
             open: self.open,
+            group: self.group.clone(),
             group_name: self.group_name.clone(),
+            listeners: std::mem::take(&mut self.listeners),
             ..Self::default()
         };
         std::mem::replace(self, empty)
@@ -228,20 +237,58 @@ impl History {
         let all = all.into_iter().flat_map(|stack| stack.drain(..));
         self.gone.extend(all);
         self.grouping = false;
+        self.tell(HistoryEventKind::Removed, None);
+    }
+
+    // --- Events ---
+
+    pub(super) fn listen(&mut self) -> Receiver<HistoryEvent> {
+        self.listeners.add()
+    }
+
+    #[inline]
+    fn tell(&mut self, kind: HistoryEventKind, name: Option<SmolStr>) {
+        let (undo_depth, redo_depth) = (self.undo.len(), self.redo.len());
+        self.listeners.tell(|| HistoryEvent {
+            kind,
+            name,
+            undo_depth,
+            redo_depth,
+        });
     }
 
     // --- Groups ---
 
-    pub(super) fn open_group(&mut self, name: Option<SmolStr>) {
+    /// Opens a group, and returns the number of the outermost one.
+    pub(super) fn open_group(&mut self, name: Option<SmolStr>) -> u64 {
         if self.open == 0 {
             self.grouping = false;
+            self.group = (self.group.0 + 1, name.clone());
             self.group_name = name;
         }
         self.open += 1;
+        self.group.0
     }
 
-    pub(super) fn close_group(&mut self) {
-        self.open = self.open.saturating_sub(1);
+    /// Closes a group within the outermost one of this number, unless that is closed already.
+    pub(super) fn close_group(&mut self, outermost: u64) {
+        if self.open > 0 && self.group.0 == outermost {
+            self.open -= 1;
+            self.close_if_none_is_open();
+        }
+    }
+
+    /// Closes the outermost group of this name, with those within it. Returns whether it was open.
+    pub(super) fn close_named(&mut self, name: &str) -> bool {
+        let is_open = self.open > 0 && self.group.1.as_deref() == Some(name);
+        if is_open {
+            self.open = 0;
+            self.close_if_none_is_open();
+        }
+        is_open
+    }
+
+    fn close_if_none_is_open(&mut self) {
         if self.open == 0 {
             self.group_name = None;
             self.end_entry();
@@ -301,7 +348,7 @@ impl History {
         if !self.redo.is_empty() {
             self.gone.extend(self.redo.drain(..));
         }
-        match place {
+        let (kind, entered) = match place {
             EntryPlace::New { name, open } => {
                 if open {
                     self.group_name = None;
@@ -312,25 +359,34 @@ impl History {
                 let number = self.next_number();
                 let mut entry = HistoryEntry::new(number, edit, unit, open);
                 entry.name = name;
+                let name = entry.name.clone();
                 self.undo.push_back(Arc::new(entry));
+                (HistoryEventKind::Added, name)
             }
             EntryPlace::Topmost { open } => {
-                if let Some(top) = self.undo.back_mut() {
-                    Arc::make_mut(top).join(edit, unit, open);
-                }
+                let top = self.undo.back_mut().map(Arc::make_mut);
+                let name = top.and_then(|top| {
+                    top.join(edit, unit, open);
+                    top.name.clone()
+                });
+                (HistoryEventKind::Joined, name)
             }
             EntryPlace::Older(number) => {
                 let mut older = self.undo.iter_mut();
-                if let Some(older) = older.find(|it| it.number == number) {
-                    Arc::make_mut(older).merge(edit.version, edit.inverses, unit);
-                }
+                let older = older.find(|it| it.number == number).map(Arc::make_mut);
+                let name = older.and_then(|older| {
+                    older.merge(edit.version, edit.inverses, unit);
+                    older.name.clone()
+                });
+                (HistoryEventKind::Joined, name)
             }
-        }
+        };
         while self.undo.len() > self.options.limit
             && let Some(oldest) = self.undo.pop_front()
         {
             self.gone.push(oldest);
         }
+        self.tell(kind, entered);
     }
 
     /// Keeps the code of an unrecorded edit until no lock is held.
@@ -413,7 +469,13 @@ impl History {
             Direction::Undo => Direction::Redo,
             Direction::Redo => Direction::Undo,
         };
+        let name = opposite.name.clone();
         self.stack_mut(other).push_back(Arc::new(opposite));
+        let kind = match direction {
+            Direction::Undo => HistoryEventKind::Undone,
+            Direction::Redo => HistoryEventKind::Redone,
+        };
+        self.tell(kind, name);
     }
 
     /// Discards the topmost entry; from then on it counts as a change by another editor.
@@ -421,8 +483,10 @@ impl History {
         let Some(entry) = self.stack_mut(direction).pop_back() else {
             return false;
         };
+        let name = entry.name.clone();
         self.gone.push(entry);
         self.grouping = false;
+        self.tell(HistoryEventKind::Removed, name);
         true
     }
 }

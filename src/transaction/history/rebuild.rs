@@ -10,7 +10,7 @@ use std::sync::Arc;
 use smallvec::smallvec;
 
 use super::grouping::Typed;
-use super::{Edit, History, HistoryEntry, HistoryOptions};
+use super::{Edit, History, HistoryEntry, HistoryEventKind, HistoryOptions};
 use crate::document::SilentReversal;
 use crate::id::OwnerId;
 use crate::store::{CommitRecord, DataStore, FollowerId, KeptHistory, TransactionResult};
@@ -132,6 +132,7 @@ impl History {
         self.undo = rebuilt.undo;
         self.redo = rebuilt.redo;
         self.entries = rebuilt.entries;
+        self.tell(HistoryEventKind::Removed, None);
         before
     }
 }

@@ -109,15 +109,14 @@ impl LockState {
         }
     }
 
-    /// Returns the first request that a holder delays.
+    /// Returns the request that a holder has delayed for longest.
     fn first_delayed_by(&self, number: u64, now: MonotonicTime) -> Option<QueueEntry> {
-        match self.holders_delay_queue() {
-            true => self.entries(now).next(),
-            false => {
-                let waiting = self.first_delayed_for_nodes(number)?;
-                Some(self.entry(waiting, 1, now))
-            }
-        }
+        let queued = self.entries(now).next();
+        let queued = queued.filter(|_| self.holders_delay_queue());
+        let for_nodes = self.first_delayed_for_nodes(number);
+        let for_nodes = for_nodes.map(|waiting| self.entry(waiting, 1, now));
+        let delayed = queued.into_iter().chain(for_nodes);
+        delayed.max_by_key(|request| request.wait_time)
     }
 
     /// Returns the request for which a grant was revoked, if that is one of the last revocations.

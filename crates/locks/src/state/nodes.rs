@@ -523,14 +523,20 @@ impl LockState {
 
     // --- The limit on holding ---
 
-    /// Returns the first request for nodes that a member delays.
+    /// Returns the request for nodes that a member has delayed for longest: as a holder, or else as
+    /// one that waits ahead of it.
     pub(super) fn first_delayed_for_nodes(&self, number: u64) -> Option<&LockWaiter> {
         let nodes = self.nodes.as_ref()?;
-        let asking = nodes.list.iter().filter_map(|(waiter, member)| {
-            let asking = member.asking.as_ref()?;
-            nodes.table.excludes(number, *waiter).then_some(asking)
-        });
-        asking.min_by_key(|asking| asking.number)
+        let table = &nodes.table;
+        let first = |delays: &dyn Fn(u64) -> bool| {
+            let asking = nodes
+                .list
+                .iter()
+                .filter_map(|(waiter, member)| member.asking.as_ref().filter(|_| delays(*waiter)));
+            asking.min_by_key(|asking| asking.since)
+        };
+        first(&|waiter| table.excludes(number, waiter))
+            .or_else(|| first(&|waiter| table.blockers(waiter).contains(&number)))
     }
 
     /// Returns the members with a hold limit that delay any request, each with the end of its limit
