@@ -202,7 +202,7 @@ fn undo_05_events_tell_what_happens_to_the_entries() {
     let gone = ann.history_events();
     drop(gone);
     let events = ann.history_events();
-    let mut expect = |kind, name: Option<&str>| {
+    let expect = |kind, name: Option<&str>| {
         let event = events.try_recv().unwrap();
         assert_eq!((event.kind, event.name.as_deref()), (kind, name));
         let depths = (event.undo_depth, event.redo_depth);
