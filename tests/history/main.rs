@@ -11,6 +11,7 @@ mod lists;
 mod meanwhile;
 mod others;
 mod random;
+mod recorded;
 mod refusals;
 mod session;
 mod stacks;

@@ -2,8 +2,8 @@
 //! each commit at once.
 
 use crate::common::Dice;
-use crate::search::{History, Outcome, Trace, fail, search};
-use crate::setting::Setting;
+use crate::search::{History, Outcome, Trace, search};
+use crate::setting::{Setting, run_alike};
 use crate::{text_steps, texts, tree_steps, trees};
 
 /// Lets few editors act for a while, so the others fall behind.
@@ -30,29 +30,11 @@ fn compare<A>(
         reads: true,
         ..Setting::PLAIN
     };
-    let mut expected = Trace(Some(Vec::new()));
-    let outcome = run(history, early, &mut expected);
-    if let (Some(lines), Some(all)) = (&mut trace.0, &expected.0) {
-        lines.clone_from(all);
-    }
-    outcome?;
-    for log_limit in [1 << 20, 0, 100, 1_000] {
-        let setting = Setting {
-            log_limit,
-            ..Setting::PLAIN
-        };
-        let mut found = Trace(Some(Vec::new()));
-        let outcome = run(history, setting, &mut found);
-        let [expected, found] = [&expected, &found].map(|trace| trace.0.as_deref());
-        let [expected, found] = [expected, found].map(Option::unwrap_or_default);
-        let differs = expected.iter().zip(found).find(|(one, other)| one != other);
-        if let Some((one, other)) = differs {
-            let text = format!("with a log of {log_limit} bytes it is\n{other}\nnot\n{one}");
-            return fail("late", text);
-        }
-        outcome?;
-    }
-    Ok(())
+    let late = [1 << 20, 0, 100, 1_000].map(|log_limit| Setting {
+        log_limit,
+        ..Setting::PLAIN
+    });
+    run_alike("late", history, early, &late, trace, run)
 }
 
 fn test_texts(name: &str, people: usize, longest: usize) {

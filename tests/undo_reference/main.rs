@@ -16,6 +16,7 @@ mod letters;
 mod limited;
 mod order;
 mod page;
+mod recorded;
 mod restored;
 mod search;
 mod setting;

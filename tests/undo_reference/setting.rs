@@ -5,6 +5,7 @@ use std::time::Duration;
 use doclock::{DataStore, Editor, StoreOptions, history::HistoryOptions};
 
 use crate::common::SESSION;
+use crate::search::{History, Outcome, Trace, fail};
 
 pub(crate) const NAMES: [&str; 4] = ["ann", "bob", "cat", "dan"];
 
@@ -89,4 +90,34 @@ impl<E> Stacks<E> {
             &mut self.done
         }
     }
+}
+
+/// Runs a history with a setting and then with others, in which the same has to happen.
+pub(crate) fn run_alike<A>(
+    kind: &'static str,
+    history: &History<A>,
+    first: Setting,
+    others: &[Setting],
+    trace: &mut Trace,
+    run: impl Fn(&History<A>, Setting, &mut Trace) -> Outcome,
+) -> Outcome {
+    let mut expected = Trace(Some(Vec::new()));
+    let outcome = run(history, first, &mut expected);
+    if let (Some(lines), Some(all)) = (&mut trace.0, &expected.0) {
+        lines.clone_from(all);
+    }
+    outcome?;
+    for setting in others {
+        let mut found = Trace(Some(Vec::new()));
+        let outcome = run(history, *setting, &mut found);
+        let [expected, found] = [&expected, &found].map(|trace| trace.0.as_deref());
+        let [expected, found] = [expected, found].map(Option::unwrap_or_default);
+        let differs = expected.iter().zip(found).find(|(one, other)| one != other);
+        if let Some((one, other)) = differs {
+            let text = format!("with {setting:?} it is\n{other}\nnot\n{one}");
+            return fail(kind, text);
+        }
+        outcome?;
+    }
+    Ok(())
 }

@@ -173,9 +173,12 @@ impl Record {
 
     // --- Recording ---
 
+    /// Records a splice at an offset, where something is inserted at an index of all items without
+    /// a width.
     pub(super) fn splice(
         &mut self,
         at: usize,
+        (gap, index): (Range<usize>, usize),
         removed: &str,
         inserted: &str,
         by: StepTag,
@@ -185,8 +188,8 @@ impl Record {
         let (gone, new) = (removed.chars().count(), inserted.chars().count());
         // What replaces characters comes before them.
         if new > 0 {
-            self.text
-                .insert_at(at, TextItem::Chars(Chars::new(new, born)));
+            let new = TextItem::Chars(Chars::new(new, born));
+            self.text.insert_in_gap(gap, index, new);
         }
         if gone > 0 {
             self.hide_text(at + new..at + new + gone, removed, by, marks);

@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::draft::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
-use super::sequence::{ChildItem, EdgeAt, Item, StepTag, TextItem};
+use super::sequence::{ChildItem, EdgeAt, EdgeState, Item, StepTag, TextItem};
 use super::{
     Detail, MOST_LEVELS, NodeRecords, Provenance, RecordKey, RecordedCommit, TouchedItem,
     UnitRecord, body_of,
@@ -170,7 +170,8 @@ impl Provenance {
                         Some(Detail::RemovedMarks(marks)) => Some(marks),
                         _ => None,
                     };
-                    self.records[key].splice(*at, removed, inserted, by, born, marks);
+                    let gap = self.text_gap(key, *at);
+                    self.records[key].splice(*at, gap, removed, inserted, by, born, marks);
                     self.keep(key, by);
                     self.touch(by, TouchedItem::Text(key));
                 }
@@ -397,7 +398,8 @@ impl Provenance {
     /// that stays without its creation it comes before those of wrapped nodes that are behind the
     /// wrapper now.
     fn insert_child(&mut self, list: RecordKey, index: usize, item: ChildItem) {
-        let (gap, mut at) = self.child_gap(list, index);
+        let gap = self.records[list].children.whole_gap(index);
+        let mut at = self.child_gap_in(list, &gap);
         if !self.records[list].is_created() {
             let start = gap.start;
             let mut before = self.records[list].children[start..at].iter();
@@ -654,13 +656,31 @@ impl Provenance {
         at
     }
 
-    /// All items without a width at an index of a list. Returns also where among them a child is
-    /// inserted or the list divided: behind the last node whose content another node has, unless
-    /// that is behind the gap.
-    fn child_gap(&mut self, list: RecordKey, index: usize) -> (Range<usize>, usize) {
-        let children = &mut self.records[list].children;
-        let gap = children.whole_gap(index);
-        let at = children.gap_in(&gap);
+    /// Whether an edge is in effect, and what was made there.
+    fn edge_state(&self, at: EdgeAt) -> EdgeState {
+        let record = self.records.get(at.node);
+        let edge = record.and_then(|it| Some((it.edges.get(at.edge)?, it.merged == Some(at.edge))));
+        match edge {
+            Some((edge, true)) if edge.splits => EdgeState::UndoneSplit,
+            Some((edge, false)) if !edge.splits => EdgeState::UndoneJoin,
+            _ => EdgeState::InEffect,
+        }
+    }
+
+    /// All items without a width at an offset of a text. Returns also where among them something
+    /// is inserted.
+    fn text_gap(&mut self, key: RecordKey, offset: usize) -> (Range<usize>, usize) {
+        let gap = self.records[key].text.whole_gap(offset);
+        let text = &self.records[key].text;
+        let at = text.gap_in(&gap, |edge| self.edge_state(edge));
+        (gap, at)
+    }
+
+    /// Where a child is inserted or the list divided among items without a width: behind the last
+    /// node whose content another node has, unless that is behind the gap.
+    fn child_gap_in(&self, list: RecordKey, gap: &Range<usize>) -> usize {
+        let children = &self.records[list].children;
+        let at = children.gap_in(gap, |edge| self.edge_state(edge));
         let is_joined = |item: &ChildItem| {
             let ChildItem::Place { node, place, .. } = item else {
                 return false;
@@ -670,9 +690,9 @@ impl Provenance {
             let edge = record.and_then(|it| it.edges.get(it.merged?));
             edge.is_some_and(|it| self.order_in_list(*node, it.text_in) != Some(Ordering::Less))
         };
-        let behind = &self.records[list].children[at..gap.end];
+        let behind = &children[at..gap.end];
         let last = behind.iter().rposition(is_joined);
-        (gap, last.map_or(at, |last| at + last + 1))
+        last.map_or(at, |last| at + last + 1)
     }
 
     /// Whether a node is in the subtree of another, as far as its places are recorded.
@@ -695,22 +715,30 @@ impl Provenance {
     fn divide(&mut self, left: RecordKey, right: RecordKey, [text, children]: [usize; 2]) {
         let record = &mut self.records[left];
         let text_gap = record.text.whole_gap(text);
-        let mut text_at = record.text.gap_in(&text_gap);
-        let (child_gap, mut child_at) = self.child_gap(left, children);
-        let record = &mut self.records[left];
+        let child_gap = record.children.whole_gap(children);
+        let record = &self.records[left];
         // The edge or the end of an edge goes to the same half in both sequences.
-        for index in text_gap {
+        let text_part = record
+            .text
+            .part_beside(&text_gap, &record.children, &child_gap);
+        let child_part = record
+            .children
+            .part_beside(&child_gap, &record.text, &text_gap);
+        let mut text_at = record.text.gap_in(&text_part, |edge| self.edge_state(edge));
+        let mut child_at = self.child_gap_in(left, &child_part);
+        for index in text_part {
             let found = record.children.find_same(&record.text[index]);
             if found.is_some_and(|at| at < child_at) {
                 text_at = text_at.max(index + 1);
             }
         }
-        for index in child_gap {
+        for index in child_part {
             let found = record.text.find_same(&record.children[index]);
             if found.is_some_and(|at| at < text_at) {
                 child_at = child_at.max(index + 1);
             }
         }
+        let record = &mut self.records[left];
         let text = record.text.split_off(text_at);
         let children = record.children.split_off(child_at);
         let edge = EdgeAt {
@@ -816,8 +844,8 @@ impl Provenance {
         for (nth, at) in (first..).zip([&selection.anchor, &selection.focus]) {
             self.remove_caret(unit, nth);
             let key = self.key(&at.node_id);
+            let (_, index) = self.text_gap(key, at.offset);
             let text = &mut self.records[key].text;
-            let index = text.gap(at.offset);
             text.insert(index, TextItem::Caret(unit, nth));
             if let Some(unit) = self.units.get_mut(&unit) {
                 unit.carets[usize::from(nth)] = Some(key);

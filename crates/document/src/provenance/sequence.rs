@@ -69,8 +69,8 @@ pub(super) trait Item: Clone {
     /// How many items of the document it stands for.
     fn width(&self) -> usize;
 
-    /// Whether it sticks to the item after it: what is inserted between the two comes before it.
-    fn sticks_to_next(&self) -> bool;
+    /// Whether it is an end of a selection.
+    fn is_caret(&self) -> bool;
 
     /// Splits off the items from an index on, within its width.
     fn split_off(&mut self, at: usize) -> Self;
@@ -269,18 +269,53 @@ impl<I: Item> Sequence<I> {
         self.items.get_mut(index)
     }
 
-    /// Where something is inserted, or the sequence divided, at an offset: behind the tombstones
-    /// that are there, and before what sticks to the next item.
-    pub(super) fn gap(&mut self, offset: usize) -> usize {
-        let whole = self.whole_gap(offset);
-        self.gap_in(&whole)
+    /// Where something is inserted, or the sequence divided, among items without a width at an
+    /// offset: behind the tombstones that are there, and before the carets behind these. Splits and
+    /// joins that are undone do not count, so it does not matter whether they are still recorded.
+    /// Those in effect are not passed.
+    pub(super) fn gap_in(&self, gap: &Range<usize>, state: impl Fn(EdgeAt) -> EdgeState) -> usize {
+        let mut within: SmallVec<[EdgeAt; 2]> = SmallVec::new();
+        let mut found = gap.start;
+        for index in gap.clone() {
+            let item = &self.items[index];
+            if let Some(edge) = item.edge() {
+                within.push(edge);
+                match state(edge) {
+                    EdgeState::UndoneSplit => found = index + 1,
+                    EdgeState::UndoneJoin => {}
+                    EdgeState::InEffect => break,
+                }
+            } else if let Some(end) = item.end() {
+                if !within.contains(&end) {
+                    break;
+                }
+            } else if !item.is_caret() {
+                found = index + 1;
+            }
+        }
+        found
     }
 
-    /// The same among all items without a width at an offset.
-    pub(super) fn gap_in(&self, whole: &Range<usize>) -> usize {
-        let mut within = self.items[whole.clone()].iter();
-        let sticky = within.position(Item::sticks_to_next);
-        sticky.map_or(whole.end, |sticky| whole.start + sticky)
+    /// The part of a gap that is beside a gap of another sequence: the edges and ends before that
+    /// are before it here, too, and those behind it are behind it.
+    pub(super) fn part_beside<J: Item>(
+        &self,
+        gap: &Range<usize>,
+        other: &Sequence<J>,
+        of_other: &Range<usize>,
+    ) -> Range<usize> {
+        let mut part = gap.clone();
+        for index in gap.clone() {
+            match other.find_same(&self.items[index]) {
+                Some(at) if at < of_other.start => part.start = index + 1,
+                Some(at) if at >= of_other.end => {
+                    part.end = index;
+                    break;
+                }
+                _ => {}
+            }
+        }
+        part
     }
 
     /// All items without a width at an offset.
@@ -322,9 +357,15 @@ impl<I: Item> Sequence<I> {
     }
 
     /// Inserts an item in the gap at an offset. It goes into the item before the gap if both share
-    /// their history.
-    pub(super) fn insert_at(&mut self, offset: usize, new: I) {
-        let index = self.gap(offset);
+    /// their history. The carets of the gap come behind it.
+    pub(super) fn insert_in_gap(&mut self, whole: Range<usize>, index: usize, new: I) {
+        let before = &mut self.items[whole.start..index];
+        let carets = before.iter().filter(|item| item.is_caret()).count();
+        if carets > 0 {
+            // It keeps the order of all others.
+            before.sort_by_key(I::is_caret);
+        }
+        let index = index - carets;
         let before = index.checked_sub(1).map(|before| &mut self.items[before]);
         let is_merged = before.is_some_and(|it| it.width() > 0 && it.try_merge(&new));
         let mut offset = self.near.get().offset;
@@ -566,6 +607,17 @@ pub(super) struct EdgeAt {
     pub(super) edge: usize,
 }
 
+/// Whether a split or a join is in effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum EdgeState {
+    /// The node is split off there or joined.
+    InEffect,
+    /// The split is undone: the content of the right half is behind the edge.
+    UndoneSplit,
+    /// The join is undone: nothing is behind the edge.
+    UndoneJoin,
+}
+
 /// Characters of a text.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum TextItem {
@@ -722,8 +774,8 @@ impl Item for TextItem {
         }
     }
 
-    fn sticks_to_next(&self) -> bool {
-        !matches!(self, Self::Chars(_))
+    fn is_caret(&self) -> bool {
+        matches!(self, Self::Caret(..))
     }
 
     fn split_off(&mut self, at: usize) -> Self {
@@ -781,8 +833,8 @@ impl Item for ChildItem {
         }
     }
 
-    fn sticks_to_next(&self) -> bool {
-        matches!(self, Self::Edge(_) | Self::End(_))
+    fn is_caret(&self) -> bool {
+        false
     }
 
     fn split_off(&mut self, at: usize) -> Self {
@@ -870,7 +922,15 @@ mod tests {
                 match what {
                     0 => {
                         let new = TextItem::Chars(Chars::new(more + 1, by));
-                        ways.edit(|it| it.insert_at(at, new.clone()));
+                        ways.edit(|it| {
+                            let gap = it.whole_gap(at);
+                            let index = it.gap_in(&gap, |edge| match edge.edge {
+                                0 => EdgeState::InEffect,
+                                1 => EdgeState::UndoneSplit,
+                                _ => EdgeState::UndoneJoin,
+                            });
+                            it.insert_in_gap(gap, index, new.clone());
+                        });
                         len += more + 1;
                     }
                     1 => {
