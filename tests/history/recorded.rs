@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use doclock::{
-    DataStore, Draft, Editor, NodeId, View,
+    Draft, Editor, NodeId, View,
     document::{Mark, SplitPoint},
     dsl::*,
     history::HistoryOptions,
@@ -14,9 +14,11 @@ use doclock::{
 use super::{image, run};
 use crate::common::{Dice, record, store};
 
-/// Two editors of a page with a text, each edit an entry of its own.
+/// Editors of a page with a text, each edit an entry of its own.
 struct Page {
     editors: [Editor; 2],
+    /// One without a history.
+    other: Editor,
     /// Whether each commit is recorded at once. Otherwise an undone edit that can no longer be
     /// redone is in no record.
     records: bool,
@@ -47,8 +49,8 @@ impl Page {
     }
 }
 
-/// A store with a page that has the text `xy` in the node `t`, and two editors.
-fn page() -> (DataStore, [Editor; 2]) {
+/// A page that has the text `xy` in the node `t`.
+fn page(records: bool) -> Page {
     let store = store();
     let mut setup = store.begin("setup").unwrap();
     let text = text_node("item", "xy").with_id("t");
@@ -58,15 +60,20 @@ fn page() -> (DataStore, [Editor; 2]) {
     let options = HistoryOptions::new().group_interval(Duration::ZERO);
     let editor = |name| Editor::new(store.clone(), name).with_history(options.clone());
     let editors = ["ann", "bob"].map(editor);
-    (store, editors)
+    let without = HistoryOptions::new().limit(0);
+    let other = Editor::new(store.clone(), "other").with_history(without);
+    Page {
+        editors,
+        other,
+        records,
+    }
 }
 
 /// Runs an example on a page, recorded at once and later.
 fn in_both_ways(example: impl Fn(&Page)) {
     for records in [false, true] {
         println!("recorded at once: {records}");
-        let (_, editors) = page();
-        example(&Page { editors, records });
+        example(&page(records));
     }
 }
 
@@ -133,6 +140,23 @@ fn undo_03_a_redone_split_has_letters_in_the_order_in_which_they_were_visible() 
     });
 }
 
+/// Bob's write made the store record the later one, which is never undone.
+#[test]
+fn undo_03_a_created_node_stays_for_an_attribute_that_is_set_for_good() {
+    in_both_ways(|page| {
+        let node = text_node("item", "z").with_id("n");
+        page.edit(0, add_child(node, None).on("page"));
+        let level = |level: usize| set_attrs([("level", level.into())]).on("n");
+        page.edit(1, level(1));
+        page.undo(1);
+        page.edit(1, insert_text(0, "b").on("t"));
+        run(&page.other, level(2));
+        page.record();
+        page.undo(0);
+        assert_eq!(page.texts(), ["bxy", ""]);
+    });
+}
+
 /// A random edit of a page with few and short texts.
 fn edit(dice: &mut Dice, editor: &Editor) {
     let document = editor.store().snapshot();
@@ -173,25 +197,17 @@ fn edit(dice: &mut Dice, editor: &Editor) {
 
 /// Two editors and one without a history edit a page at random, in both ways.
 fn compare(seed: u64, steps: usize) -> Result<(), String> {
-    let worlds = [false, true].map(|records| {
-        let (store, editors) = page();
-        let without = HistoryOptions::new().limit(0);
-        let other = Editor::new(store, "other").with_history(without);
-        (editors, other, Dice(seed), records)
-    });
-    let mut worlds = worlds;
+    let mut worlds = [false, true].map(|records| (page(records), Dice(seed)));
     for step in 0..steps {
-        let images = worlds.each_mut().map(|(editors, other, dice, records)| {
-            let editor = &editors[dice.below(2)];
+        let images = worlds.each_mut().map(|(page, dice)| {
+            let editor = &page.editors[dice.below(2)];
             match dice.below(20) {
                 0..5 => drop(editor.undo().commit()),
                 5..7 => drop(editor.redo().commit()),
-                7..10 => edit(dice, other),
+                7..10 => edit(dice, &page.other),
                 _ => edit(dice, editor),
             }
-            if *records {
-                record(editor.store());
-            }
+            page.record();
             image(editor)
         });
         let [waiting, recorded] = &images;

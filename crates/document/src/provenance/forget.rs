@@ -199,7 +199,10 @@ impl Provenance {
             record.born = record
                 .born
                 .filter(|born| !matches!(units.effect_of(*born), TagEffect::Always));
-            record.writes.forget(|by| units.make_permanent(by));
+            let can_leave = record.can_leave();
+            record
+                .writes
+                .forget(can_leave, |by| units.make_permanent(by));
             if record.merged.is_none() && record.edges.iter().all(|it| units.is_permanent(it.by)) {
                 record.edges.clear();
             }

@@ -259,8 +259,11 @@ impl Record {
     }
 
     pub(super) fn write(&mut self, change: &Change, version: u64, by: StepTag) {
-        // What the creating unit writes is a part of the creation.
-        let is_apart = by != StepTag::ALWAYS && self.born.map(StepTag::unit) != Some(by.unit());
+        // What the creating unit writes is a part of the creation. A write for good keeps a node.
+        let is_apart = match by {
+            StepTag::ALWAYS => self.can_leave(),
+            by => self.born.map(StepTag::unit) != Some(by.unit()),
+        };
         let mut write = |what| {
             self.writes
                 .write(ValueWrite { by, version, what }, is_apart)
@@ -345,6 +348,11 @@ impl Record {
 
     pub(super) fn is_present(&self) -> bool {
         self.body.is_none()
+    }
+
+    /// Whether its creation or a removal is recorded.
+    pub(super) fn can_leave(&self) -> bool {
+        self.born.is_some() || !self.removed.is_empty()
     }
 
     /// Whether its creation is in effect and no removal.

@@ -726,7 +726,7 @@ impl Provenance {
             .part_beside(&child_gap, &record.text, &text_gap);
         let mut text_at = record.text.gap_in(&text_part, |edge| self.edge_state(edge));
         let mut child_at = self.child_gap_in(left, &child_part);
-        for index in text_part {
+        for index in text_part.clone() {
             let found = record.children.find_same(&record.text[index]);
             if found.is_some_and(|at| at < child_at) {
                 text_at = text_at.max(index + 1);
@@ -739,6 +739,8 @@ impl Provenance {
             }
         }
         let record = &mut self.records[left];
+        // A caret at the split point moves behind it.
+        let text_at = record.text.move_carets_behind(text_part.start..text_at);
         let text = record.text.split_off(text_at);
         let children = record.children.split_off(child_at);
         let edge = EdgeAt {

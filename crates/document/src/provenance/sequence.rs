@@ -356,16 +356,22 @@ impl<I: Item> Sequence<I> {
         self.items.drain(kept..items.end);
     }
 
-    /// Inserts an item in the gap at an offset. It goes into the item before the gap if both share
-    /// their history. The carets of the gap come behind it.
-    pub(super) fn insert_in_gap(&mut self, whole: Range<usize>, index: usize, new: I) {
-        let before = &mut self.items[whole.start..index];
-        let carets = before.iter().filter(|item| item.is_caret()).count();
+    /// Moves the carets among these items behind the others. Returns where they begin.
+    pub(super) fn move_carets_behind(&mut self, items: Range<usize>) -> usize {
+        let end = items.end;
+        let items = &mut self.items[items];
+        let carets = items.iter().filter(|item| item.is_caret()).count();
         if carets > 0 {
             // It keeps the order of all others.
-            before.sort_by_key(I::is_caret);
+            items.sort_by_key(I::is_caret);
         }
-        let index = index - carets;
+        end - carets
+    }
+
+    /// Inserts an item in the gap at an offset. It goes into the item before the gap if both share
+    /// their history. The carets of the gap come behind it.
+    pub(super) fn insert_in_gap(&mut self, gap: Range<usize>, index: usize, new: I) {
+        let index = self.move_carets_behind(gap.start..index);
         let before = index.checked_sub(1).map(|before| &mut self.items[before]);
         let is_merged = before.is_some_and(|it| it.width() > 0 && it.try_merge(&new));
         let mut offset = self.near.get().offset;

@@ -109,6 +109,11 @@ impl ValueWrites {
             return;
         };
         match writes.last_mut() {
+            // Of writes for good the last one says all.
+            Some(last) if last.by == StepTag::ALWAYS && write.by == StepTag::ALWAYS => {
+                let first = std::mem::replace(last, write);
+                last.what.begin_as(&first.what);
+            }
             Some(last) if last.version == write.version => {
                 match last.what.followed_by(write.what) {
                     Some(what) => last.what = what,
@@ -124,15 +129,28 @@ impl ValueWrites {
 
     /// Makes what is in effect for good a part of the value before, and forgets what is out of
     /// effect for good. `make_permanent` returns whether a write stays. Values of which no write
-    /// can be undone are forgotten.
-    pub(super) fn forget(&mut self, make_permanent: impl Fn(&mut StepTag) -> bool) {
+    /// can be undone are forgotten, unless the writes keep a node that `can_leave` the document.
+    pub(super) fn forget(
+        &mut self,
+        can_leave: bool,
+        make_permanent: impl Fn(&mut StepTag) -> bool,
+    ) {
         self.0.retain(|_, writes| {
             let first = writes.first().map(|first| first.what.clone());
             writes.retain(|write| make_permanent(&mut write.by));
             if let (Some(now), Some(first)) = (writes.first_mut(), first) {
                 now.what.begin_as(&first);
             }
-            writes.iter().any(|write| write.by != StepTag::ALWAYS)
+            let is_permanent = |write: &ValueWrite| write.by == StepTag::ALWAYS;
+            writes.dedup_by(|next, first| {
+                let are_permanent = is_permanent(first) && is_permanent(next);
+                if are_permanent {
+                    next.what.begin_as(&first.what);
+                    std::mem::swap(first, next);
+                }
+                are_permanent
+            });
+            can_leave && !writes.is_empty() || !writes.iter().all(is_permanent)
         });
     }
 }
