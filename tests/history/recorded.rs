@@ -157,6 +157,23 @@ fn undo_03_a_created_node_stays_for_an_attribute_that_is_set_for_good() {
     });
 }
 
+/// The later edit is that of an editor that ends before it is recorded, so it is never undone.
+#[test]
+fn undo_03_a_node_that_is_there_for_others_stays_for_an_edit_for_good() {
+    in_both_ways(|page| {
+        let node = text_node("item", "z").with_id("n");
+        page.edit(0, add_child(node, None).on("page"));
+        page.edit(1, insert_text(0, "bb").on("n"));
+        page.undo(0);
+        let carl = Editor::new(page.other.store().clone(), "carl");
+        run(&carl, delete_text_range(0, 1).on("n"));
+        page.record();
+        drop(carl);
+        page.undo(1);
+        assert_eq!(page.texts(), ["xy", ""]);
+    });
+}
+
 /// A random edit of a page with few and short texts.
 fn edit(dice: &mut Dice, editor: &Editor) {
     let document = editor.store().snapshot();

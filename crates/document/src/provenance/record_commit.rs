@@ -49,13 +49,22 @@ impl Provenance {
         }
     }
 
-    /// Notes that a unit edits a node. It keeps one that is only there for others.
-    fn keep(&mut self, key: RecordKey, by: StepTag) {
+    /// Notes that an edit changes a node. It keeps one that is only there for others.
+    fn keep(&mut self, key: RecordKey, version: u64, by: StepTag) {
+        let is_permanent = |tag: &&mut StepTag| !self.units.contains_key(&tag.unit());
         let record = &mut self.records[key];
-        let is_new = !record.exists() && !record.kept_by.contains(&by);
-        if is_new && by != StepTag::ALWAYS {
+        if record.exists() || record.kept_by.contains(&by) {
+            return;
+        }
+        if by != StepTag::ALWAYS {
             record.kept_by.push(by);
-            self.touch(by, TouchedItem::Kept(key));
+            return self.touch(by, TouchedItem::Kept(key));
+        }
+        // Of edits for good the last one says all.
+        let tag = StepTag::new(version, 0);
+        match record.kept_by.last_mut().filter(is_permanent) {
+            Some(last) => *last = tag,
+            None => record.kept_by.push(tag),
         }
     }
 
@@ -172,14 +181,14 @@ impl Provenance {
                     };
                     let gap = self.text_gap(key, *at);
                     self.records[key].splice(*at, gap, removed, inserted, by, born, marks);
-                    self.keep(key, by);
+                    self.keep(key, version, by);
                     self.touch(by, TouchedItem::Text(key));
                 }
             }
             Change::SetMarks { id, marks } => {
                 if let Some(key) = self.key_for(id, by) {
                     self.records[key].set_marks(marks, version, by);
-                    self.keep(key, by);
+                    self.keep(key, version, by);
                     self.touch(by, TouchedItem::Text(key));
                 }
             }
@@ -189,7 +198,7 @@ impl Provenance {
             }
             Change::RemoveSubtree { at, nodes } => {
                 let list = at.as_ref().map(|at| (&at.parent, at.index));
-                self.record_removal(list, nodes, by);
+                self.record_removal(list, nodes, version, by);
             }
             Change::MoveNode { id, from, to } => {
                 let [from, to] = [from, to].map(|at| at.as_ref().map(|at| (&at.parent, at.index)));
@@ -263,6 +272,7 @@ impl Provenance {
                 && let Some(list) = self.known(parent)
             {
                 self.insert_child(list, index, ChildItem::Untouched(1));
+                self.keep(list, version, by);
             }
             return;
         }
@@ -290,7 +300,7 @@ impl Provenance {
         let place = self.add_place(top, parent.map(|(list, _)| list), None, version, by);
         if let Some((list, index)) = parent {
             self.insert_place(list, top, place, index);
-            self.keep(list, by);
+            self.keep(list, version, by);
         }
         self.touch(by, TouchedItem::Created(keys));
     }
@@ -491,7 +501,13 @@ impl Provenance {
         }
     }
 
-    fn record_removal(&mut self, list: Option<(&NodeId, usize)>, nodes: &[Arc<Node>], by: StepTag) {
+    fn record_removal(
+        &mut self,
+        list: Option<(&NodeId, usize)>,
+        nodes: &[Arc<Node>],
+        version: u64,
+        by: StepTag,
+    ) {
         let Some(top) = nodes.first() else {
             return;
         };
@@ -500,6 +516,7 @@ impl Provenance {
                 && let Some(list) = self.known(parent)
             {
                 self.records[list].remove_child(index);
+                self.keep(list, version, by);
             }
             let keys = nodes.iter().filter_map(|node| self.ids.remove(&node.id));
             let keys: Vec<RecordKey> = keys.collect();
@@ -515,7 +532,7 @@ impl Provenance {
             Some((parent, index)) => {
                 let list = self.key(parent);
                 self.hide_child(self.ids[&top.id], list, index);
-                self.keep(list, by);
+                self.keep(list, version, by);
             }
             None => self.note_detached(self.ids[&top.id]),
         }
@@ -564,11 +581,13 @@ impl Provenance {
                 && let Some(list) = self.known(parent)
             {
                 self.records[list].remove_child(index);
+                self.keep(list, version, by);
             }
             if let Some((parent, index)) = to
                 && let Some(list) = self.known(parent)
             {
                 self.insert_child(list, index, ChildItem::Untouched(1));
+                self.keep(list, version, by);
             }
             return;
         }
@@ -577,7 +596,7 @@ impl Provenance {
             Some((parent, index)) => {
                 let list = self.key(parent);
                 self.hide_child(node, list, index);
-                self.keep(list, by);
+                self.keep(list, version, by);
             }
             None => self.note_detached(node),
         }
@@ -585,7 +604,7 @@ impl Provenance {
         let place = self.add_place(node, list, None, version, by);
         if let (Some(list), Some((_, index))) = (list, to) {
             self.insert_place(list, node, place, index);
-            self.keep(list, by);
+            self.keep(list, version, by);
         }
         self.touch(by, TouchedItem::Moved(node));
     }
@@ -614,7 +633,7 @@ impl Provenance {
         let right = self.records.insert(right);
         self.ids.insert(right_id.clone(), right);
         self.divide(left, right, [text, children]);
-        self.keep(left, by);
+        self.keep(left, version, by);
         let at = self.behind_left_half(list, left, index);
         let left_place = self.records[left].chosen();
         let beside = Some((left, left_place));
