@@ -484,6 +484,36 @@ fn undo_04_without_kept_commits_the_history_is_empty() {
 }
 
 /// The commit of the undone late edit is that of an entry which a rebuilt history does not know.
+/// The living store has forgotten Ann's split, which can no longer be redone. The one that records
+/// the kept commits again knows it.
+#[test]
+fn undo_04_hidden_text_returns_in_a_restored_history_to_the_place_that_it_has_in_the_live_one() {
+    let memory = Memory::default();
+    let live = memory.open(kept(1 << 24));
+    let mut setup = live.begin("setup").unwrap();
+    let node = text_node("item", "xy").with_id("t");
+    setup
+        .create(element("page", [node]).with_id("page"))
+        .unwrap();
+    setup.commit().unwrap();
+    let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(live.clone(), owner));
+    let start = SplitPoint {
+        text: 0,
+        children: 0,
+    };
+    let split = move |on: &mut Draft| on.split_node("t", start, None).map(drop);
+    ann.execute(op(split)).unwrap();
+    ann.undo().commit().unwrap();
+    ann.execute(delete_text_range(0, 2).on("t")).unwrap();
+    bob.execute(insert_text(0, "b").on("t")).unwrap();
+    let store = reopened(&memory, &live, kept(1 << 24));
+    let after = restored(&store, "ann");
+    for (editor, store) in [(&ann, &live), (&after, &store)] {
+        editor.undo().commit().unwrap();
+        assert_eq!(text(store), "xyb");
+    }
+}
+
 #[test]
 fn undo_04_the_history_begins_after_an_undo_that_cannot_be_repeated() {
     let memory = Memory::default();
