@@ -126,6 +126,29 @@ fn undo_03_hidden_text_returns_to_the_same_half_beside_a_split_that_was_undone()
     });
 }
 
+/// The text of the joined node came before the edge of another join, which was undone.
+#[test]
+fn undo_03_joined_text_comes_behind_hidden_text_beside_a_join_that_was_undone() {
+    in_both_ways(|page| {
+        let add = |id: &str, text: &str, at| {
+            let node = text_node("item", text).with_id(id);
+            add_child(node, at).on("page")
+        };
+        let join = |id: &'static str| op(move |on: &mut Draft| on.join_nodes("t", id));
+        page.edit(1, add("m", "z", None));
+        page.edit(0, split(1));
+        page.edit(1, add("n", "", Some(1)));
+        page.edit(0, join("n"));
+        page.undo(0);
+        page.edit(1, move_node("page", 3).on("n"));
+        page.undo(0);
+        page.edit(0, delete_text_range(1, 2).on("t"));
+        page.edit(1, join("m"));
+        page.undo(0);
+        assert_eq!(page.texts(), ["xyz", ""]);
+    });
+}
+
 /// A split that can be redone takes a letter that was typed beside it along to the right half.
 #[test]
 fn undo_03_a_redone_split_has_letters_in_the_order_in_which_they_were_visible() {

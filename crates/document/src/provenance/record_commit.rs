@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::draft::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
-use super::sequence::{ChildItem, EdgeAt, EdgeState, Item, StepTag, TextItem};
+use super::sequence::{ChildItem, EdgeAt, EdgeState, Item, JointEdge, StepTag, TextItem};
 use super::{
     Detail, MOST_LEVELS, NodeRecords, Provenance, RecordKey, RecordedCommit, TouchedItem,
     UnitRecord, body_of,
@@ -839,8 +839,32 @@ impl Provenance {
             let is_half_of_it = splits.any(|it| it.text_in == at.node);
             is_open(at) && (is_half_of_it || self.is_behind(right, at.node))
         };
-        let at_text = records[left].text.joint(is_open, is_before);
-        let at_child = records[left].children.joint(is_open, is_before);
+        let state = |at: EdgeAt| match records.get(at.node) {
+            _ if !is_open(at) => JointEdge::Closed,
+            Some(record) if !record.edges[at.edge].splits => JointEdge::UndoneJoin,
+            _ => JointEdge::Open,
+        };
+        let Record {
+            text: of_left,
+            children: list,
+            ..
+        } = &records[left];
+        let (mut at_text, mut at_child) = (
+            of_left.joint(state, is_before),
+            list.joint(state, is_before),
+        );
+        // The edge and the end are on the same side of the others in both sequences.
+        let passes = |at: usize| move |found: usize| found < at;
+        for (index, item) in of_left.iter().enumerate().skip(at_text) {
+            if list.find_same(item).is_some_and(passes(at_child)) {
+                at_text = index + 1;
+            }
+        }
+        for (index, item) in list.iter().enumerate().skip(at_child) {
+            if of_left.find_same(item).is_some_and(passes(at_text)) {
+                at_child = index + 1;
+            }
+        }
         // The content of such a half ends before that of the joined node.
         let is_half = |at: EdgeAt| {
             let record = records.get(at.node);

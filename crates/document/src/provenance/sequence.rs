@@ -534,22 +534,36 @@ impl<I: Item> Sequence<I> {
     }
 
     /// Where the content of a joined node comes: before the open edges and the ends at the end, but
-    /// behind those of nodes that are before it. If the content behind an edge of another sequence
-    /// goes on here, it comes into that.
+    /// behind those of nodes that are before it. Undone joins do not count, as in
+    /// [`gap_in`](Self::gap_in). If the content behind an edge of another sequence goes on here, it
+    /// comes into that.
     pub(super) fn joint(
         &self,
-        is_open: impl Fn(EdgeAt) -> bool,
+        state: impl Fn(EdgeAt) -> JointEdge,
         is_before: impl Fn(EdgeAt) -> bool,
     ) -> usize {
         let last = self.iter().rposition(|item| item.width() > 0);
         let start = last.map_or(0, |last| last + 1);
-        let stops = |item: &I| match (item.edge(), item.end()) {
-            (Some(at), _) => is_open(at) && !is_before(at),
-            (_, Some(at)) => !is_before(at),
-            _ => false,
-        };
-        let found = self[start..].iter().position(stops);
-        let at = found.map_or(self.len(), |found| start + found);
+        let (mut at, mut undone) = (start, SmallVec::<[EdgeAt; 2]>::new());
+        for (index, item) in self.iter().enumerate().skip(start) {
+            let is_passed = match (item.edge(), item.end()) {
+                (Some(edge), _) if is_before(edge) => true,
+                (Some(edge), _) => match state(edge) {
+                    JointEdge::Closed => true,
+                    JointEdge::UndoneJoin => {
+                        undone.push(edge);
+                        false
+                    }
+                    JointEdge::Open => break,
+                },
+                (_, Some(end)) if undone.contains(&end) => false,
+                (_, Some(end)) if !is_before(end) => break,
+                _ => !item.is_caret() || at == index,
+            };
+            if is_passed {
+                at = index + 1;
+            }
+        }
         let ends_other = |item: &&I| item.end().is_some_and(|it| self.find_edge(it).is_none());
         at - self[start..at].iter().rev().take_while(ends_other).count()
     }
@@ -621,6 +635,16 @@ pub(super) enum EdgeState {
     /// The split is undone: the content of the right half is behind the edge.
     UndoneSplit,
     /// The join is undone: nothing is behind the edge.
+    UndoneJoin,
+}
+
+/// What an edge is for a node that is joined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum JointEdge {
+    /// Content is behind it.
+    Closed,
+    /// The split is in effect.
+    Open,
     UndoneJoin,
 }
 
