@@ -173,36 +173,17 @@ impl Record {
 
     // --- Recording ---
 
-    /// Records a splice at an offset, where something is inserted at an index of all items without
-    /// a width.
-    pub(super) fn splice(
-        &mut self,
-        at: usize,
-        (gap, index): (Range<usize>, usize),
-        removed: &str,
-        inserted: &str,
-        by: StepTag,
-        born: StepTag,
-        marks: Option<&Marks>,
-    ) {
-        let (gone, new) = (removed.chars().count(), inserted.chars().count());
-        // What replaces characters comes before them.
-        if new > 0 {
-            let new = TextItem::Chars(Chars::new(new, born));
-            self.text.insert_in_gap(gap, index, new);
-        }
-        if gone > 0 {
-            self.hide_text(at + new..at + new + gone, removed, by, marks);
-        }
-    }
-
-    fn hide_text(
+    /// Records that a range was removed, which has this text.
+    pub(super) fn hide_text(
         &mut self,
         range: Range<usize>,
         removed: &str,
         by: StepTag,
         marks: Option<&Marks>,
     ) {
+        if range.is_empty() {
+            return;
+        }
         if by == StepTag::ALWAYS {
             return self.text.remove_within(&range);
         }

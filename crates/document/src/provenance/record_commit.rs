@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::draft::MOST_WRAPPED;
 use super::record::{Edge, Place, Record, RootWrite};
-use super::sequence::{ChildItem, EdgeAt, EdgeState, Item, JointEdge, StepTag, TextItem};
+use super::sequence::{Chars, ChildItem, EdgeAt, EdgeState, Item, JointEdge, StepTag, TextItem};
 use super::{
     Detail, MOST_LEVELS, NodeRecords, Provenance, RecordKey, RecordedCommit, TouchedItem,
     UnitRecord, body_of,
@@ -179,8 +179,11 @@ impl Provenance {
                         Some(Detail::RemovedMarks(marks)) => Some(marks),
                         _ => None,
                     };
-                    let gap = self.text_gap(key, *at);
-                    self.records[key].splice(*at, gap, removed, inserted, by, born, marks);
+                    // What replaces characters comes before them.
+                    let new = inserted.chars().count();
+                    self.insert_text(key, *at, new, born);
+                    let gone = *at + new..*at + new + removed.chars().count();
+                    self.records[key].hide_text(gone, removed, by, marks);
                     self.keep(key, version, by);
                     self.touch(by, TouchedItem::Text(key));
                 }
@@ -693,6 +696,15 @@ impl Provenance {
         let text = &self.records[key].text;
         let at = text.gap_in(&gap, |edge| self.edge_state(edge));
         (gap, at)
+    }
+
+    /// Inserts so many characters at an offset of a text.
+    fn insert_text(&mut self, key: RecordKey, at: usize, len: usize, born: StepTag) {
+        if len > 0 {
+            let (gap, index) = self.text_gap(key, at);
+            let new = TextItem::Chars(Chars::new(len, born));
+            self.records[key].text.insert_in_gap(gap, index, new);
+        }
     }
 
     /// Where a child is inserted or the list divided among items without a width: behind the last
