@@ -291,7 +291,7 @@ impl SessionTurn<'_> {
     }
 
     /// What a commit of the session says, beside what it undoes.
-    #[inline]
+    #[inline(always)]
     pub(super) fn submit(
         &mut self,
         draft: &Draft,
@@ -308,7 +308,7 @@ impl SessionTurn<'_> {
     }
 
     /// The session has made this commit.
-    #[inline]
+    #[inline(always)]
     pub(super) fn follow(&mut self, result: &TransactionResult) -> &mut SessionState {
         let shared = &self.session.0;
         shared.cursor.store(result.version, Ordering::Relaxed);

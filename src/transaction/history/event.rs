@@ -51,13 +51,13 @@ impl Listeners {
         receiver
     }
 
-    /// Sends what `event` returns, if there are any. Those that are gone are removed.
-    #[inline]
-    pub(super) fn tell(&mut self, event: impl FnOnce() -> HistoryEvent) {
-        if !self.0.is_empty() {
-            let event = event();
-            self.0
-                .retain(|listener| listener.send(event.clone()).is_ok());
-        }
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Sends an event to all. Those that are gone are removed.
+    pub(super) fn tell(&mut self, event: &HistoryEvent) {
+        self.0
+            .retain(|listener| listener.send(event.clone()).is_ok());
     }
 }

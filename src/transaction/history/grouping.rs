@@ -26,7 +26,7 @@ pub(in crate::transaction) struct Typed {
     start: usize,
     /// Where what it inserted ends.
     end: usize,
-    removed: usize,
+    removed: u32,
     inserts: bool,
     /// Whether it did nothing before that. Otherwise it began with a deletion, as typing over a
     /// selection does.
@@ -100,14 +100,22 @@ impl HistoryEntry {
             && (typed && last.end == next.start
                 // The Delete key removes the next character, Backspace the one before.
                 || deleted
-                    && (next.start == last.start || next.start + next.removed == last.start))
+                    && (next.start == last.start || next.start + next.removed as usize == last.start))
     }
 }
 
 impl Typed {
     /// What a commit typed or deleted, if that is the last thing that it did to the document apart
     /// from the marks of the same text.
+    #[inline]
     pub(in crate::transaction) fn of(changes: &[Change]) -> Option<Self> {
+        match changes {
+            [only] => Self::by(only, true),
+            _ => Self::of_many(changes),
+        }
+    }
+
+    fn of_many(changes: &[Change]) -> Option<Self> {
         let mut before = of_the_document(changes);
         let mut last = before.next_back()?;
         let mut marked = None;
@@ -115,28 +123,34 @@ impl Typed {
             marked = Some(id);
             last = before.next_back()?;
         }
-        let Change::SpliceText {
-            id,
-            at,
-            removed,
-            inserted,
-            ..
-        } = last
-        else {
-            return None;
-        };
         let is_alone = before.clone().next().is_none();
         let deletes = |change: &Change| match change {
             Change::SpliceText { removed, .. } => !removed.is_empty(),
             Change::RemoveSubtree { .. } | Change::JoinNodes { .. } => true,
             _ => false,
         };
-        let is_typed = is_alone || !inserted.is_empty() && before.all(deletes);
-        (is_typed && marked.is_none_or(|marked| marked == id)).then(|| Self {
+        let typed = Self::by(last, is_alone)?;
+        let is_typed = is_alone || typed.inserts && before.all(deletes);
+        (is_typed && marked.is_none_or(|marked| *marked == typed.id)).then_some(typed)
+    }
+
+    #[inline]
+    fn by(change: &Change, is_alone: bool) -> Option<Self> {
+        let Change::SpliceText {
+            id,
+            at,
+            removed,
+            inserted,
+            ..
+        } = change
+        else {
+            return None;
+        };
+        Some(Self {
             id: id.clone(),
             start: *at,
             end: at + inserted.chars().count(),
-            removed: removed.chars().count(),
+            removed: u32::try_from(removed.chars().count()).unwrap_or(u32::MAX),
             inserts: !inserted.is_empty(),
             is_alone,
         })

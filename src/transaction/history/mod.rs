@@ -237,7 +237,7 @@ impl History {
         let all = all.into_iter().flat_map(|stack| stack.drain(..));
         self.gone.extend(all);
         self.grouping = false;
-        self.tell(HistoryEventKind::Removed, None);
+        self.tell(HistoryEventKind::Removed, |_| None);
     }
 
     // --- Events ---
@@ -246,15 +246,19 @@ impl History {
         self.listeners.add()
     }
 
+    /// Tells what happened to an entry, which may have a name.
     #[inline]
-    fn tell(&mut self, kind: HistoryEventKind, name: Option<SmolStr>) {
-        let (undo_depth, redo_depth) = (self.undo.len(), self.redo.len());
-        self.listeners.tell(|| HistoryEvent {
+    fn tell(&mut self, kind: HistoryEventKind, name: impl FnOnce(&Self) -> Option<SmolStr>) {
+        if self.listeners.is_empty() {
+            return;
+        }
+        let event = HistoryEvent {
             kind,
-            name,
-            undo_depth,
-            redo_depth,
-        });
+            name: name(self),
+            undo_depth: self.undo.len(),
+            redo_depth: self.redo.len(),
+        };
+        self.listeners.tell(&event);
     }
 
     // --- Groups ---
@@ -348,7 +352,8 @@ impl History {
         if !self.redo.is_empty() {
             self.gone.extend(self.redo.drain(..));
         }
-        let (kind, entered) = match place {
+        let mut older_name = None;
+        let kind = match place {
             EntryPlace::New { name, open } => {
                 if open {
                     self.group_name = None;
@@ -359,26 +364,22 @@ impl History {
                 let number = self.next_number();
                 let mut entry = HistoryEntry::new(number, edit, unit, open);
                 entry.name = name;
-                let name = entry.name.clone();
                 self.undo.push_back(Arc::new(entry));
-                (HistoryEventKind::Added, name)
+                HistoryEventKind::Added
             }
             EntryPlace::Topmost { open } => {
-                let top = self.undo.back_mut().map(Arc::make_mut);
-                let name = top.and_then(|top| {
-                    top.join(edit, unit, open);
-                    top.name.clone()
-                });
-                (HistoryEventKind::Joined, name)
+                if let Some(top) = self.undo.back_mut() {
+                    Arc::make_mut(top).join(edit, unit, open);
+                }
+                HistoryEventKind::Joined
             }
             EntryPlace::Older(number) => {
                 let mut older = self.undo.iter_mut();
-                let older = older.find(|it| it.number == number).map(Arc::make_mut);
-                let name = older.and_then(|older| {
-                    older.merge(edit.version, edit.inverses, unit);
-                    older.name.clone()
-                });
-                (HistoryEventKind::Joined, name)
+                if let Some(older) = older.find(|it| it.number == number) {
+                    Arc::make_mut(older).merge(edit.version, edit.inverses, unit);
+                    older_name.clone_from(&older.name);
+                }
+                HistoryEventKind::Joined
             }
         };
         while self.undo.len() > self.options.limit
@@ -386,7 +387,8 @@ impl History {
         {
             self.gone.push(oldest);
         }
-        self.tell(kind, entered);
+        let name = |history: &Self| history.undo.back().and_then(|top| top.name.clone());
+        self.tell(kind, |history| older_name.or_else(|| name(history)));
     }
 
     /// Keeps the code of an unrecorded edit until no lock is held.
@@ -475,7 +477,7 @@ impl History {
             Direction::Undo => HistoryEventKind::Undone,
             Direction::Redo => HistoryEventKind::Redone,
         };
-        self.tell(kind, name);
+        self.tell(kind, |_| name);
     }
 
     /// Discards the topmost entry; from then on it counts as a change by another editor.
@@ -486,7 +488,7 @@ impl History {
         let name = entry.name.clone();
         self.gone.push(entry);
         self.grouping = false;
-        self.tell(HistoryEventKind::Removed, name);
+        self.tell(HistoryEventKind::Removed, |_| name);
         true
     }
 }

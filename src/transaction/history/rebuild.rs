@@ -132,7 +132,7 @@ impl History {
         self.undo = rebuilt.undo;
         self.redo = rebuilt.redo;
         self.entries = rebuilt.entries;
-        self.tell(HistoryEventKind::Removed, None);
+        self.tell(HistoryEventKind::Removed, |_| None);
         before
     }
 }
