@@ -30,6 +30,8 @@
 //! They are those of the package `doclock-document`, which knows no store.
 
 #[doc(hidden)]
+pub use doclock_document::internal::{Measure, SizedChild, Sizes};
+#[doc(hidden)]
 pub use doclock_document::schema;
 #[doc(inline)]
 pub use doclock_document::{

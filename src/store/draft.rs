@@ -16,8 +16,8 @@ use super::publish::CommitConditions;
 use super::{CommitCondition, CommitError, ExecutedOperation, SharedDocument};
 use crate::document::schema::Schema;
 use crate::document::{
-    Budget, Change, ChangeDetail, Changes, EditError, Fragment, Limit, Limits, Node, Overlay,
-    Selection, Snapshot, View, cost, walk,
+    Budget, Change, ChangeDetail, Changes, EditError, Fragment, Limit, Limits, Measure, Node,
+    Overlay, Selection, Sizes, Snapshot, View, cost, walk,
 };
 use crate::id::{AsNodeId, NodeId, TransactionId};
 use crate::lock::Grant;
@@ -254,6 +254,16 @@ impl Draft {
         }
     }
 
+    /// Spends the steps to look up nodes.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError::Limit`].
+    #[doc(hidden)]
+    pub fn spend_lookups(&self, nodes: usize) -> Result<(), EditError> {
+        self.spend(Limit::Steps, |_| cost::LOOKED_UP * nodes)
+    }
+
     /// Spends the search for a node among its siblings.
     pub(crate) fn spend_search(&self, id: &NodeId) -> Result<(), EditError> {
         self.spend(Limit::Steps, |on| {
@@ -313,6 +323,16 @@ impl Draft {
         }
     }
 
+    /// The sizes of the nodes under a root, as they are now. `None` on nodes: the transaction has
+    /// to note each node that it reads.
+    #[doc(hidden)]
+    pub fn sizes<M: Measure>(&mut self, root: &NodeId, measure: &M) -> Option<Arc<Sizes>> {
+        match self.nodes {
+            Some(_) => None,
+            None => Some(self.overlay.sizes(root, measure)),
+        }
+    }
+
     fn optional_mut(&mut self) -> &mut OptionalFields {
         self.optional.get_or_insert_default()
     }
@@ -366,6 +386,10 @@ impl View for Draft {
     fn nodes(&self) -> Box<dyn Iterator<Item = &Node> + '_> {
         self.note_read_of_all();
         self.overlay.nodes()
+    }
+
+    fn glimpse(&self, id: &NodeId) -> Option<&Node> {
+        self.overlay.node(id)
     }
 
     fn missing(&self, id: &NodeId) -> EditError {

@@ -407,6 +407,10 @@ impl View for Transaction {
         self.draft.node(id)
     }
 
+    fn glimpse(&self, id: &NodeId) -> Option<&Node> {
+        self.draft.glimpse(id)
+    }
+
     fn root(&self) -> Option<&NodeId> {
         self.draft.root()
     }

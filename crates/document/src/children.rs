@@ -1,23 +1,25 @@
 //! The children of a node, in order.
 
+mod tree;
+
 use std::fmt;
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::SmallVec;
 
+use super::{Node, View};
 use crate::id::NodeId;
 use crate::steps::{step, steps};
-
-/// The most ids of a leaf.
-const MOST: usize = 64;
+pub(crate) use tree::{Items, Tree};
+use tree::{Leaf, MOST};
 
 /// The ids of a node's children, in order.
 ///
-/// A persistent list of leaves of up to 64 ids. Adding or removing a child copies its leaf and a
-/// logarithmic number of inner nodes. Access by index reads the length of each leaf between it and
-/// the last access, or of each earlier leaf.
+/// A persistent list. More than 64 ids are a balanced tree: access by index, adding and removing a
+/// child take logarithmic time.
 #[derive(Clone, Default)]
 pub struct Children(Option<Arc<List>>);
 
@@ -26,13 +28,8 @@ pub struct Children(Option<Arc<List>>);
 enum List {
     /// Up to [`MOST`] ids.
     Few(SmallVec<[NodeId; 3]>),
-    /// At least two leaves, none of them empty.
-    Many {
-        leaves: im::Vector<Leaf>,
-        len: usize,
-        hint: LookupHint,
-        near: LeafHint,
-    },
+    /// More than half of that, in a tree of at least two leaves.
+    Many { tree: Tree, hint: LookupHint },
 }
 
 /// Where a child was found last. Only a hint: operations on many siblings look them up in order.
@@ -55,103 +52,39 @@ impl LookupHint {
     }
 }
 
-/// The leaf of the last access by index, and the index of its first id. Both are right, in one
-/// number, because other threads access the same list.
+/// Where a node is among the children of its parent: the label of its leaf, or zero. Only a hint.
+///
+/// It is found again by this label, see [`Tree`]. Versions share it with the node, and each of them
+/// can use it. A label is of no use after many leaves were split or their labels were spread again;
+/// then the search of the neighbours corrects it, and those of all nodes that it passes.
 #[derive(Default)]
-struct LeafHint(AtomicU64);
+pub(super) struct PlaceHint(AtomicU64);
 
-impl Clone for LeafHint {
+impl PlaceHint {
+    fn get(&self) -> Option<u64> {
+        let label = self.0.load(Ordering::Relaxed);
+        (label != 0).then_some(label)
+    }
+
+    fn set(&self, label: u64) {
+        self.0.store(label, Ordering::Relaxed);
+    }
+}
+
+impl Clone for PlaceHint {
     fn clone(&self) -> Self {
         Self(AtomicU64::new(self.0.load(Ordering::Relaxed)))
     }
 }
 
-impl LeafHint {
-    /// How many leaves are passed before all are counted.
-    const LEAVES: usize = 8;
-
-    fn get(&self) -> (usize, usize) {
-        let both = self.0.load(Ordering::Relaxed);
-        ((both >> 32) as usize, both as u32 as usize)
-    }
-
-    fn set(&self, nth: usize, start: usize) {
-        let [nth, start] = [nth, start].map(|part| u32::try_from(part).ok());
-        if let (Some(nth), Some(start)) = (nth, start) {
-            let both = u64::from(nth) << 32 | u64::from(start);
-            self.0.store(both, Ordering::Relaxed);
-        }
-    }
-
-    /// The first leaf, because the leaves before that of the last access have changed.
-    fn reset(&mut self) {
-        *self.0.get_mut() = 0;
+/// A hint is no part of what a node says.
+impl PartialEq for PlaceHint {
+    fn eq(&self, _: &Self) -> bool {
+        true
     }
 }
 
-#[derive(Clone)]
-struct Leaf {
-    /// Next to the pointer, so a sum of lengths reads no other memory.
-    len: usize,
-    ids: Arc<Vec<NodeId>>,
-}
-
-impl Leaf {
-    fn new(ids: Vec<NodeId>) -> Self {
-        Self {
-            len: ids.len(),
-            ids: Arc::new(ids),
-        }
-    }
-
-    fn edit<R>(&mut self, edit: impl FnOnce(&mut Vec<NodeId>) -> R) -> R {
-        let ids = Arc::make_mut(&mut self.ids);
-        let result = edit(ids);
-        self.len = ids.len();
-        result
-    }
-}
-
-/// The position of an index: the leaf, and the index in that leaf. The end of the list is the end
-/// of the last leaf.
-fn find(leaves: &im::Vector<Leaf>, len: usize, near: &LeafHint, index: usize) -> (usize, usize) {
-    // Most indexes are at an end.
-    if let Some(last) = leaves.last()
-        && index >= len - last.len
-    {
-        return (leaves.len() - 1, index - (len - last.len));
-    }
-    let (mut nth, mut start) = near.get();
-    for _ in 0..LeafHint::LEAVES {
-        let leaf = match index < start {
-            true => nth.checked_sub(1),
-            false => Some(nth),
-        };
-        let Some((at, leaf)) = leaf.and_then(|at| Some((at, leaves.get(at)?))) else {
-            break;
-        };
-        if at < nth {
-            (nth, start) = (at, start - leaf.len);
-        } else if index < start + leaf.len {
-            near.set(nth, start);
-            return (nth, index - start);
-        } else {
-            (nth, start) = (nth + 1, start + leaf.len);
-        }
-    }
-    let (mut nth, mut before) = (0, 0);
-    for chunk in leaves.leaves() {
-        for leaf in chunk {
-            if index < before + leaf.len {
-                near.set(nth, before);
-                return (nth, index - before);
-            }
-            nth += 1;
-            before += leaf.len;
-        }
-    }
-    (nth, 0)
-}
+impl Eq for PlaceHint {}
 
 fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
     let found = ids.iter().position(|one| one == child);
@@ -159,39 +92,34 @@ fn position_in(ids: &[NodeId], child: &NodeId) -> Option<usize> {
     found
 }
 
-/// The index of a child, searched leaf by leaf in both directions from an index.
-fn search(
-    leaves: &im::Vector<Leaf>,
-    len: usize,
-    near: &LeafHint,
-    from: usize,
+/// The index of a child, searched leaf by leaf in both directions from one leaf. Calls `passed` for
+/// each leaf that it reads.
+fn search<'t>(
+    tree: &'t Tree,
+    from: Leaf<'t>,
     child: &NodeId,
+    mut passed: impl FnMut(&Leaf<'t>),
 ) -> Option<usize> {
-    let from = from.min(len - 1);
-    let (nth, at) = find(leaves, len, near, from);
-    // The next leaf in each direction, with the beginning of one and the end of the other.
-    let (mut next, mut ahead) = (nth, from - at);
-    let (mut previous, mut behind) = (nth.checked_sub(1), from - at);
+    let Range {
+        start: mut behind,
+        end: mut ahead,
+    } = from.indexes();
+    let (mut leaf, mut turns_ahead) = (from, true);
     loop {
-        let after = leaves.get(next);
-        if let Some(leaf) = after {
-            if let Some(at) = position_in(&leaf.ids, child) {
-                return Some(ahead + at);
-            }
-            next += 1;
-            ahead += leaf.len;
+        passed(&leaf);
+        if let Some(at) = position_in(leaf.ids, child) {
+            return Some(leaf.start + at);
         }
-        let before = previous.and_then(|previous| leaves.get(previous));
-        if let Some(leaf) = before {
-            behind -= leaf.len;
-            if let Some(at) = position_in(&leaf.ids, child) {
-                return Some(behind + at);
-            }
-            previous = previous.and_then(|previous| previous.checked_sub(1));
-        }
-        if after.is_none() && before.is_none() {
+        if ahead < tree.len && (turns_ahead || behind == 0) {
+            leaf = tree.leaf_at(ahead);
+            ahead = leaf.indexes().end;
+        } else if behind > 0 {
+            leaf = tree.leaf_at(behind - 1);
+            behind = leaf.start;
+        } else {
             return None;
         }
+        turns_ahead = !turns_ahead;
     }
 }
 
@@ -201,51 +129,32 @@ impl List {
         match ids.len() {
             0 => None,
             few if few <= MOST => Some(Self::Few(ids.into())),
-            len => {
-                let leaves = ids
-                    .chunks(MOST)
-                    .map(|ids| Leaf::new(ids.to_vec()))
-                    .collect();
-                Some(Self::many(leaves, len))
-            }
+            _ => Some(Self::many(Tree::new(&ids))),
         }
     }
 
-    fn many(leaves: im::Vector<Leaf>, len: usize) -> Self {
+    fn many(tree: Tree) -> Self {
         Self::Many {
-            leaves,
-            len,
+            tree,
             hint: LookupHint::default(),
-            near: LeafHint::default(),
-        }
-    }
-
-    /// A list of these leaves, none of them empty.
-    fn of_leaves(leaves: im::Vector<Leaf>, len: usize) -> Option<Self> {
-        match leaves.len() {
-            0 | 1 => Self::of(
-                leaves
-                    .last()
-                    .map_or_else(Vec::new, |leaf| leaf.ids.to_vec()),
-            ),
-            _ => Some(Self::many(leaves, len)),
-        }
-    }
-
-    fn into_leaves(self) -> (im::Vector<Leaf>, usize) {
-        match self {
-            Self::Few(ids) => {
-                let len = ids.len();
-                (im::Vector::unit(Leaf::new(ids.into_vec())), len)
-            }
-            Self::Many { leaves, len, .. } => (leaves, len),
         }
     }
 
     fn len(&self) -> usize {
         match self {
             Self::Few(ids) => ids.len(),
-            Self::Many { len, .. } => *len,
+            Self::Many { tree, .. } => tree.len,
+        }
+    }
+
+    /// The leaf that has an index; the last leaf for the end of the list.
+    fn leaf_at(&self, index: usize) -> (usize, &[NodeId]) {
+        match self {
+            Self::Few(ids) => (0, ids),
+            Self::Many { tree, .. } => {
+                let leaf = tree.leaf_at(index);
+                (leaf.start, leaf.ids)
+            }
         }
     }
 
@@ -253,33 +162,11 @@ impl List {
         match self {
             Self::Few(ids) if ids.len() < MOST => ids.insert(index, child),
             Self::Few(ids) => {
-                let mut ids = std::mem::take(ids).into_vec();
-                ids.insert(index, child);
-                if let Some(list) = Self::of(ids) {
-                    *self = list;
-                }
+                let mut tree = Tree::new(ids);
+                tree.insert(index, child);
+                *self = Self::many(tree);
             }
-            Self::Many {
-                leaves, len, near, ..
-            } => {
-                let (nth, at) = find(leaves, *len, near, index);
-                *len += 1;
-                let full = leaves.get(nth).is_none_or(|leaf| leaf.len == MOST);
-                if full && index == 0 {
-                    leaves.push_front(Leaf::new(vec![child]));
-                    near.reset();
-                } else if full && index + 1 == *len {
-                    leaves.push_back(Leaf::new(vec![child]));
-                } else if let Some(leaf) = leaves.get_mut(nth) {
-                    let behind = leaf.edit(|ids| {
-                        ids.insert(at, child);
-                        full.then(|| ids.split_off(ids.len() / 2))
-                    });
-                    if let Some(behind) = behind {
-                        leaves.insert(nth + 1, Leaf::new(behind));
-                    }
-                }
-            }
+            Self::Many { tree, .. } => tree.insert(index, child),
         }
     }
 
@@ -287,86 +174,42 @@ impl List {
     fn remove(&mut self, index: usize) {
         match self {
             Self::Few(ids) => drop(ids.remove(index)),
-            Self::Many {
-                leaves, len, near, ..
-            } => {
-                let (nth, at) = find(leaves, *len, near, index);
-                *len -= 1;
-                let left = leaves.get_mut(nth).map_or(0, |leaf| {
-                    leaf.edit(|ids| drop(ids.remove(at)));
-                    leaf.len
-                });
-                if left < MOST / 4 {
-                    near.reset();
-                    // Merges small neighbours, so the number of leaves stays a fraction of the
-                    // number of ids.
-                    let [before, behind] = [nth.checked_sub(1), Some(nth + 1)].map(|at| {
-                        let at = at?;
-                        let len = leaves.get(at)?.len;
-                        (left + len <= MOST / 2).then_some(at)
-                    });
-                    let first = before.or(behind.map(|_| nth));
-                    if let Some(first) = first {
-                        let second = leaves.remove(first + 1);
-                        if let Some(leaf) = leaves.get_mut(first) {
-                            leaf.edit(|ids| ids.extend_from_slice(&second.ids));
-                        }
-                    } else if left == 0 {
-                        leaves.remove(nth);
-                    }
-                }
-                if leaves.len() == 1
-                    && let Some(list) = Self::of_leaves(std::mem::take(leaves), *len)
-                {
-                    *self = list;
-                }
-            }
+            Self::Many { tree, .. } => tree.remove(index),
+        }
+        self.shrink();
+    }
+
+    /// The result may be empty.
+    fn truncate(&mut self, len: usize) {
+        match self {
+            Self::Few(ids) => ids.truncate(len),
+            Self::Many { tree, .. } if len > 0 => tree.truncate(len),
+            Self::Many { .. } => *self = Self::Few(SmallVec::new()),
+        }
+        self.shrink();
+    }
+
+    /// Makes one leaf a short list.
+    fn shrink(&mut self) {
+        if let Self::Many { tree, .. } = self
+            && let leaf = tree.leaf_at(0)
+            && leaf.ids.len() == tree.len
+        {
+            *self = Self::Few(leaf.ids.into());
         }
     }
 
-    /// The ids before an index, and the ids after it.
-    fn split(self, index: usize) -> [Option<Self>; 2] {
-        let (mut leaves, len, near) = match self {
+    /// Appends the ids of a leaf.
+    fn append(&mut self, more: &[NodeId]) {
+        match self {
+            Self::Few(ids) if ids.len() + more.len() <= MOST => ids.extend(more.iter().cloned()),
             Self::Few(ids) => {
-                let mut ids = ids.into_vec();
-                let behind = ids.split_off(index);
-                return [Self::of(ids), Self::of(behind)];
+                let mut tree = Tree::new(ids);
+                tree.append(more);
+                *self = Self::many(tree);
             }
-            Self::Many {
-                leaves, len, near, ..
-            } => (leaves, len, near),
-        };
-        let (nth, at) = find(&leaves, len, &near, index);
-        let mut tail = leaves.split_off(nth);
-        if at > 0
-            && let Some(mut first) = tail.pop_front()
-        {
-            let behind = first.edit(|ids| ids.split_off(at));
-            leaves.push_back(first);
-            if !behind.is_empty() {
-                tail.push_front(Leaf::new(behind));
-            }
+            Self::Many { tree, .. } => tree.append(more),
         }
-        [
-            Self::of_leaves(leaves, index),
-            Self::of_leaves(tail, len - index),
-        ]
-    }
-
-    fn append(self, other: Self) -> Option<Self> {
-        let (mut leaves, len) = self.into_leaves();
-        let (mut others, more) = other.into_leaves();
-        if let (Some(last), Some(first)) = (leaves.last(), others.front())
-            && last.len + first.len <= MOST
-        {
-            let mut ids = last.ids.to_vec();
-            ids.extend_from_slice(&first.ids);
-            leaves.pop_back();
-            others.pop_front();
-            leaves.push_back(Leaf::new(ids));
-        }
-        leaves.append(others);
-        Self::of_leaves(leaves, len + more)
     }
 }
 
@@ -398,11 +241,6 @@ impl Children {
         Self(list.map(Arc::new))
     }
 
-    /// Takes the list out to change it. Copies it if it is shared.
-    fn take(&mut self) -> Option<List> {
-        self.0.take().map(Arc::unwrap_or_clone)
-    }
-
     /// Returns the number of children.
     pub fn len(&self) -> usize {
         self.0.as_deref().map_or(0, List::len)
@@ -415,48 +253,91 @@ impl Children {
 
     /// Returns the child at an index.
     pub fn get(&self, index: usize) -> Option<&NodeId> {
-        match self.0.as_deref()? {
-            List::Few(ids) => ids.get(index),
-            List::Many {
-                leaves, len, near, ..
-            } => {
-                let (nth, at) = find(leaves, *len, near, index);
-                leaves.get(nth)?.ids.get(at)
-            }
+        let list = self.0.as_deref()?;
+        if index >= list.len() {
+            return None;
         }
-    }
-
-    /// The leaves from first to last.
-    fn leaves(&self) -> impl DoubleEndedIterator<Item = &[NodeId]> {
-        let (few, many) = match self.0.as_deref() {
-            None => (None, None),
-            Some(List::Few(ids)) => (Some(ids.as_slice()), None),
-            Some(List::Many { leaves, .. }) => (None, Some(leaves)),
-        };
-        let many = many.into_iter().flat_map(|leaves| leaves.iter());
-        few.into_iter().chain(many.map(|leaf| leaf.ids.as_slice()))
+        let (start, ids) = list.leaf_at(index);
+        ids.get(index - start)
     }
 
     /// Iterates over the children from first to last.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &NodeId> {
-        self.leaves().flatten().inspect(|_| step())
+        self.range(0..self.len())
+    }
+
+    /// Iterates over the children in a range of indexes, as far as there are any. Takes logarithmic
+    /// time to begin.
+    pub fn range(&self, range: Range<usize>) -> impl DoubleEndedIterator<Item = &NodeId> {
+        let list = self.0.as_deref();
+        let end = range.end.min(self.len());
+        let ahead = range.start.min(end)..end;
+        Iter {
+            list,
+            ahead,
+            front: Default::default(),
+            back: Default::default(),
+        }
     }
 
     /// Returns the index of a child. It searches linearly; in long lists, in both directions from
-    /// the last child that was found.
+    /// the last child that was found. [`View::index_in_parent`] is faster.
     pub fn position(&self, child: &NodeId) -> Option<usize> {
         match self.0.as_deref()? {
             List::Few(ids) => position_in(ids, child),
-            List::Many {
-                leaves,
-                len,
-                hint,
-                near,
-            } => {
-                let index = search(leaves, *len, near, hint.get(), child)?;
+            List::Many { tree, hint } => {
+                let from = tree.leaf_at(hint.get().min(tree.len));
+                let index = search(tree, from, child, |_| {})?;
                 hint.set(index);
                 Some(index)
             }
+        }
+    }
+
+    /// The index of a child, found where it was last, in logarithmic time. A search that this does
+    /// not save also notes where the nodes are that it passes.
+    pub(super) fn index_of<V: View>(&self, view: &V, child: &Node) -> Option<usize> {
+        let tree = match self.0.as_deref()? {
+            List::Few(ids) => return position_in(ids, &child.id),
+            List::Many { tree, .. } => tree,
+        };
+        let note = |leaf: &Leaf<'_>| {
+            let nodes = leaf.ids.iter().filter_map(|id| view.glimpse(id));
+            nodes.for_each(|node| node.place.set(leaf.label));
+        };
+        if child.place.get().is_none() {
+            // Nor are the others noted.
+            tree.each_leaf(note);
+        }
+        let from = tree.leaf_labelled(child.place.get().unwrap_or_default());
+        if let Some(at) = position_in(from.ids, &child.id) {
+            return Some(from.start + at);
+        }
+        let index = search(tree, from, &child.id, note)?;
+        child.place.set(tree.leaf_at(index).label);
+        Some(index)
+    }
+
+    /// Notes in a node where it is: at this index.
+    pub(super) fn note_place(&self, node: &Node, index: usize) {
+        let tree = self.tree();
+        let label = tree.map_or(0, |tree| tree.leaf_at(index).label);
+        node.place.set(label);
+    }
+
+    /// The tree of a long list.
+    pub(super) fn tree(&self) -> Option<&Tree> {
+        match self.0.as_deref()? {
+            List::Few(_) => None,
+            List::Many { tree, .. } => Some(tree),
+        }
+    }
+
+    /// Whether both are the same list in memory.
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other),
+            (one, other) => one.is_none() && other.is_none(),
         }
     }
 
@@ -470,33 +351,89 @@ impl Children {
 
     /// Splits off the children from `index` on. The caller has checked the index.
     pub(super) fn split_off(&mut self, index: usize) -> Self {
-        let Some(list) = self.take() else {
-            return Self::default();
-        };
-        let [before, behind] = list.split(index).map(Self::new);
-        *self = before;
+        let behind = self.range(index..self.len()).cloned().collect();
+        self.edit(|list| list.truncate(index));
         behind
     }
 
     /// Appends other children.
     pub(super) fn append(&mut self, other: &Self) {
-        let Some(others) = other.0.as_deref() else {
+        if self.0.is_none() {
+            *self = other.clone();
             return;
-        };
-        *self = match self.take() {
-            Some(list) => Self::new(list.append(others.clone())),
-            None => other.clone(),
-        };
+        }
+        self.edit(|list| match other.0.as_deref() {
+            None => {}
+            Some(List::Few(ids)) => list.append(ids),
+            Some(List::Many { tree, .. }) => tree.each_leaf(|leaf| list.append(leaf.ids)),
+        });
     }
 
     /// The caller has checked that the index is within the list.
     pub(super) fn remove(&mut self, index: usize) {
+        self.edit(|list| list.remove(index));
+    }
+
+    /// Changes a list, which may be empty afterwards.
+    fn edit(&mut self, edit: impl FnOnce(&mut List)) {
         if let Some(list) = &mut self.0 {
             let list = Arc::make_mut(list);
-            list.remove(index);
+            edit(list);
             if list.len() == 0 {
                 self.0 = None;
             }
+        }
+    }
+}
+
+/// An iterator over children, leaf by leaf.
+struct Iter<'c> {
+    list: Option<&'c List>,
+    /// The indexes of the children that are neither in `front` nor in `back`.
+    ahead: Range<usize>,
+    front: std::slice::Iter<'c, NodeId>,
+    back: std::slice::Iter<'c, NodeId>,
+}
+
+impl<'c> Iterator for Iter<'c> {
+    type Item = &'c NodeId;
+
+    fn next(&mut self) -> Option<&'c NodeId> {
+        loop {
+            if let Some(id) = self.front.next() {
+                step();
+                return Some(id);
+            }
+            if self.ahead.is_empty() {
+                return self.back.next();
+            }
+            let (start, ids) = self.list?.leaf_at(self.ahead.start);
+            let end = ids.len().min(self.ahead.end - start);
+            self.front = ids[self.ahead.start - start..end].iter();
+            self.ahead.start = start + end;
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let len = self.front.len() + self.ahead.len() + self.back.len();
+        (len, Some(len))
+    }
+}
+
+impl DoubleEndedIterator for Iter<'_> {
+    fn next_back(&mut self) -> Option<Self::Item> {
+        loop {
+            if let Some(id) = self.back.next_back() {
+                step();
+                return Some(id);
+            }
+            if self.ahead.is_empty() {
+                return self.front.next_back();
+            }
+            let (start, ids) = self.list?.leaf_at(self.ahead.end - 1);
+            let from = start.max(self.ahead.start);
+            self.back = ids[from - start..self.ahead.end - start].iter();
+            self.ahead.end = from;
         }
     }
 }

@@ -43,6 +43,8 @@ mod provenance;
 mod query;
 pub mod schema;
 mod selection;
+#[allow(missing_docs)]
+mod sizes;
 mod snapshot;
 mod spec;
 mod steps;
@@ -110,6 +112,7 @@ pub mod internal {
         SilentReversal, Undoing,
     };
     pub use crate::sequence_edit::{SequenceEdit, SequenceEdits};
+    pub use crate::sizes::{Measure, SizedChild, Sizes};
     pub use crate::snapshot::{
         AssemblyError, DocumentHead, MissingNodes, NodeTable, Numbering, PinnedVersion, Tokens,
         check_room,

@@ -1,8 +1,11 @@
 //! Nodes of a document.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::children::PlaceHint;
 use super::{Attributes, Children, Marks, SplitPoint, Text};
 use crate::id::NodeId;
 
@@ -10,7 +13,7 @@ use crate::id::NodeId;
 /// parent.
 ///
 /// Serializes in camelCase, with the children and the parent as ids.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub struct Node {
     pub(super) id: NodeId,
@@ -26,6 +29,8 @@ pub struct Node {
     pub(super) children: Children,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) parent: Option<NodeId>,
+    #[serde(skip)]
+    pub(super) place: PlaceHint,
 }
 
 impl Node {
@@ -48,6 +53,7 @@ impl Node {
             marks,
             children,
             parent,
+            place: PlaceHint::default(),
         }
     }
 
@@ -92,5 +98,19 @@ impl Node {
     /// Returns the parent; `None` for the root and for a detached node.
     pub fn parent(&self) -> Option<&NodeId> {
         self.parent.as_ref()
+    }
+}
+
+impl fmt::Debug for Node {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Node")
+            .field("id", &self.id)
+            .field("kind", &self.kind)
+            .field("attributes", &self.attributes)
+            .field("text", &self.text)
+            .field("marks", &self.marks)
+            .field("children", &self.children)
+            .field("parent", &self.parent)
+            .finish()
     }
 }

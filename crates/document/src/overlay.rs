@@ -13,6 +13,7 @@ use smol_str::SmolStr;
 use super::mark::TextSplice;
 use super::plan::{find, follows, out_of_range, reserve};
 use super::provenance::{ChangeDetail, Detail};
+use super::sizes::{DraftSizes, Measure, Sizes};
 use super::touched::Touched;
 use super::{
     AttributePatch, Change, Changes, ChildPosition, Children, EditError, Marks, MarksChange, Node,
@@ -37,6 +38,10 @@ pub struct Overlay {
     details: Vec<ChangeDetail>,
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
+    /// The sizes of nodes, if they were asked for.
+    sizes: Option<Arc<DraftSizes>>,
+    /// Sizes of the version before, which are dropped with the overlay, beside the commit.
+    replaced: Option<Arc<Sizes>>,
 }
 
 /// Why the base is there.
@@ -74,6 +79,8 @@ impl Overlay {
             changes: Changes::default(),
             details: Vec::new(),
             selection: None,
+            sizes: None,
+            replaced: None,
         }
     }
 
@@ -101,6 +108,7 @@ impl Overlay {
     #[inline]
     pub fn advance(&mut self, base: Snapshot) {
         self.base = Some(base);
+        self.sizes = None;
     }
 
     /// A node changed here that differs in a later version from the base.
@@ -146,7 +154,18 @@ impl Overlay {
     #[inline]
     pub fn fold_into(&mut self, snapshot: &mut Snapshot) {
         self.release_base();
-        snapshot.fold(std::mem::take(&mut self.touched), self.root.take());
+        let (touched, root) = (std::mem::take(&mut self.touched), self.root.take());
+        let sizes = self.sizes.take().map(|it| Arc::clone(&it.sizes));
+        self.replaced = snapshot.fold(touched, root, sizes);
+    }
+
+    /// The sizes of the nodes under a root, as they are now.
+    pub fn sizes<M: Measure>(&mut self, root: &NodeId, measure: &M) -> Arc<Sizes> {
+        let base = (self.base(), self.base().sizes());
+        let before = self.sizes.as_deref();
+        let sizes = DraftSizes::get(self, base, &self.changes, before, (root, measure));
+        let sizes = self.sizes.insert(Arc::new(sizes));
+        Arc::clone(&sizes.sizes)
     }
 
     /// Gives it a buffer for its changes, before the first of them.
@@ -367,6 +386,7 @@ impl Overlay {
         for node in nodes {
             self.touched.set(&node.id, Some(Arc::clone(node)));
         }
+        self.note_place(&top.id, at);
         Ok(())
     }
 
@@ -423,6 +443,7 @@ impl Overlay {
         self.detach(from)?;
         self.attach(id, to)?;
         self.edit(id, unchecked)?.parent = to.map(|to| to.parent.clone());
+        self.note_place(id, to);
         Ok(())
     }
 
@@ -457,10 +478,13 @@ impl Overlay {
             marks: left.marks.split_off(at.text),
             children: left.children.split_off(at.children),
             parent: Some(place.parent.clone()),
+            place: Default::default(),
         };
-        self.adopt(&new.children, &new.id)?;
+        self.adopt(&new.children, 0, &new.id)?;
         self.touched.set(&right.id, Some(Arc::new(new)));
-        self.attach(&right.id, Some(place))
+        self.attach(&right.id, Some(place))?;
+        self.note_place(&right.id, Some(place));
+        Ok(())
     }
 
     fn join_nodes(
@@ -486,16 +510,24 @@ impl Overlay {
         left.marks.append(at.text, &gone.marks);
         left.text.append(&gone.text);
         left.children.append(&gone.children);
-        self.adopt(&gone.children, id)?;
+        let (children, start) = (left.children.clone(), at.children);
+        self.adopt(&children, start, id)?;
         self.touched.set(&gone.id, None);
         self.detach(Some(place))?;
         Ok(gone.end())
     }
 
-    /// Sets `parent` as the parent of these children.
-    fn adopt(&mut self, children: &Children, parent: &NodeId) -> Result<(), EditError> {
-        for child in children.iter() {
-            self.edit(child, unchecked)?.parent = Some(parent.clone());
+    /// Sets `parent` as the parent of its children from an index on.
+    fn adopt(
+        &mut self,
+        children: &Children,
+        start: usize,
+        parent: &NodeId,
+    ) -> Result<(), EditError> {
+        for (child, index) in children.range(start..children.len()).zip(start..) {
+            let child = self.edit(child, unchecked)?;
+            child.parent = Some(parent.clone());
+            children.note_place(child, index);
         }
         Ok(())
     }
@@ -550,6 +582,14 @@ impl Overlay {
             .children
             .insert(*index, id.clone());
         Ok(())
+    }
+
+    /// Notes in a node where it is attached.
+    fn note_place(&self, id: &NodeId, at: Option<&ChildPosition>) {
+        let parent = at.and_then(|at| Some((self.node(&at.parent)?, at.index)));
+        if let (Some(node), Some((parent, index))) = (self.node(id), parent) {
+            parent.children.note_place(node, index);
+        }
     }
 
     /// Removes the child at this position from its parent's children.

@@ -257,7 +257,7 @@ pub fn place<V: View>(view: &V, node: &Node) -> Option<ChildPosition> {
     let parent = view.node(node.parent()?)?;
     Some(ChildPosition {
         parent: parent.id.clone(),
-        index: parent.children.position(&node.id)?,
+        index: parent.children.index_of(view, node)?,
     })
 }
 

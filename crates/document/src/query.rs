@@ -17,7 +17,7 @@ pub(super) struct SiblingPosition<'v> {
 impl<'v> SiblingPosition<'v> {
     pub(super) fn of<V: View>(view: &'v V, node: &Node) -> Option<Self> {
         let parent = view.node(node.parent()?)?;
-        let index = parent.children().position(node.id())?;
+        let index = parent.children().index_of(view, node)?;
         Some(Self { parent, index })
     }
 
@@ -59,7 +59,7 @@ pub(super) fn compare_positions<V: View>(
     other: &Position,
 ) -> Result<Ordering, EditError> {
     let fork = fork(view, one, other)?;
-    Ok(fork.order().then(one.offset.cmp(&other.offset)))
+    Ok(fork.order(view).then(one.offset.cmp(&other.offset)))
 }
 
 pub(super) fn text_of<V: View>(view: &V, id: &NodeId) -> Result<String, EditError> {
@@ -76,7 +76,7 @@ pub(super) fn text_between<V: View>(
     other: &Position,
 ) -> Result<String, EditError> {
     let fork = fork(view, one, other)?;
-    let (from, to) = match fork.order().then(one.offset.cmp(&other.offset)) {
+    let (from, to) = match fork.order(view).then(one.offset.cmp(&other.offset)) {
         Ordering::Greater => (other, one),
         _ => (one, other),
     };

@@ -17,6 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::nodes::Nodes;
+use super::sizes::{KeptSizes, Sizes};
 use super::touched::{Touched, TouchedNode};
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
@@ -46,6 +47,7 @@ struct Document {
     root: Option<NodeId>,
     nodes: Nodes,
     numbering: Numbering,
+    sizes: KeptSizes,
 }
 
 impl Snapshot {
@@ -68,11 +70,19 @@ impl Snapshot {
     }
 
     /// Applies the changed nodes of a transaction, and the root if it was set, and becomes the next
-    /// version. Changes unshared data in place and copies the rest.
+    /// version. Changes unshared data in place and copies the rest. Gets the sizes that the
+    /// transaction has asked for, and returns those that are not kept.
     #[inline]
-    pub(super) fn fold(&mut self, touched: Touched, root: Option<Option<NodeId>>) {
+    pub(super) fn fold(
+        &mut self,
+        touched: Touched,
+        root: Option<Option<NodeId>>,
+        sizes: Option<Arc<Sizes>>,
+    ) -> Option<Arc<Sizes>> {
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
+        let nodes = document.nodes.len();
+        let replaced = document.sizes.advance(sizes, nodes, || touched.ids());
         if let Some(root) = root {
             document.root = root;
         }
@@ -86,6 +96,12 @@ impl Snapshot {
                 },
             }
         }
+        replaced
+    }
+
+    /// The sizes that this version keeps.
+    pub(super) fn sizes(&self) -> &KeptSizes {
+        &self.0.sizes
     }
 }
 

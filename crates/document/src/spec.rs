@@ -305,6 +305,7 @@ impl NodeSpec {
                         Some(above) => Some(id_of(above)),
                         None => parent.cloned(),
                     },
+                    place: Default::default(),
                     id,
                 })
             }))

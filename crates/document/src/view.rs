@@ -14,9 +14,8 @@ use crate::id::{AsNodeId, NodeId};
 /// `doclock::Transaction` shows its base version with its own changes.
 ///
 /// *Document order* is the order of reading: a node, then its children with their subtrees, in
-/// order. A lookup by id is fast. The position among siblings is found by a linear search, so to
-/// visit all nodes use [`descendants`](Self::descendants) instead of repeated calls of
-/// [`next`](Self::next). Any depth is safe. An id can be given as a [`NodeId`] or as its text.
+/// order. A lookup by id is fast. The position among siblings takes logarithmic time, but the first
+/// lookup in a long list reads all of it. Any depth is safe. An id can be given as a [`NodeId`] or as its text.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};
@@ -305,6 +304,12 @@ pub trait View {
         Self: Sized,
     {
         query::to_spec(self, &id.as_node_id())
+    }
+
+    /// The node with this id, whose stored form is not read: a transaction notes no read of it.
+    #[doc(hidden)]
+    fn glimpse(&self, id: &NodeId) -> Option<&Node> {
+        self.node(id)
     }
 
     /// The error for a missing node.

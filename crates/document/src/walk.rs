@@ -1,16 +1,16 @@
 //! Walks in document order: a node comes before its descendants, and these before its next sibling.
 
 use std::cmp::Ordering;
+use std::collections::HashMap;
 
 use super::limits::cost;
 use super::{Node, View};
+use crate::hashing::Secret;
 use crate::id::NodeId;
 
 /// The point at which the paths from the top of a tree to two of its nodes diverge.
 #[derive(Debug)]
 pub struct Fork<'v> {
-    /// How many nodes are on both paths.
-    shared: usize,
     /// The last node on both paths, which may be one of the two nodes.
     pub(crate) common: &'v Node,
     /// The path from there to one node.
@@ -19,15 +19,25 @@ pub struct Fork<'v> {
     pub(crate) to_other: Vec<&'v Node>,
 }
 
-impl Fork<'_> {
+impl<'v> Fork<'v> {
+    /// The paths lead from the two nodes to the common one.
+    fn at(common: &'v Node, [mut to_one, mut to_other]: [Vec<&'v Node>; 2]) -> Self {
+        to_one.reverse();
+        to_other.reverse();
+        Self {
+            common,
+            to_one,
+            to_other,
+        }
+    }
+
     /// The order of the two nodes.
-    pub fn order(&self) -> Ordering {
+    pub fn order<V: View>(&self, view: &V) -> Ordering {
         match (self.to_one.first(), self.to_other.first()) {
             (Some(one), Some(other)) => {
                 let siblings = &self.common.children;
-                siblings
-                    .position(&one.id)
-                    .cmp(&siblings.position(&other.id))
+                let [one, other] = [one, other].map(|node| siblings.index_of(view, node));
+                one.cmp(&other)
             }
             (one, other) => one.is_some().cmp(&other.is_some()),
         }
@@ -36,7 +46,7 @@ impl Fork<'_> {
     /// The steps of an operation to find it, to order the two nodes and to walk from one to the
     /// other, without the nodes between them.
     pub fn steps(&self) -> usize {
-        let looked_up = 2 * self.shared + self.to_one.len() + self.to_other.len();
+        let looked_up = 2 + 2 * self.to_one.len().max(self.to_other.len());
         // A walk searches each node that it climbs to among its siblings.
         let climbed = self.to_one.iter().rev().skip(1);
         let siblings = climbed.map(|node| node.children.len()).sum::<usize>();
@@ -45,38 +55,70 @@ impl Fork<'_> {
     }
 }
 
-/// The fork of the paths to two nodes; `None` if they are in different trees.
+/// The fork of the paths to two nodes; `None` if they are in different trees. Climbs from both in
+/// turn, not further than the longer way to where they meet.
 pub fn fork<'v, V: View>(view: &'v V, one: &Node, other: &Node) -> Option<Fork<'v>> {
+    let mut ways = [Way::from(view, one)?, Way::from(view, other)?];
     if one.id == other.id {
-        return Some(Fork {
-            shared: 1,
-            common: view.node(&one.id)?,
-            to_one: Vec::new(),
-            to_other: Vec::new(),
-        });
+        let [Way { path, .. }, _] = ways;
+        return Some(Fork::at(path[0], [Vec::new(), Vec::new()]));
     }
-    let mut to_one = way(view, &one.id);
-    let mut to_other = way(view, &other.id);
-    let pairs = to_one.iter().zip(&to_other);
-    let shared = pairs.take_while(|(one, other)| one.id == other.id).count();
-    let to_one = to_one.split_off(shared);
-    Some(Fork {
-        shared,
-        common: to_other.get(shared.checked_sub(1)?)?,
-        to_one,
-        to_other: to_other.split_off(shared),
-    })
+    loop {
+        for turn in [0, 1] {
+            let &last = ways[turn].path.last()?;
+            if let Some(met) = ways[1 - turn].place(last) {
+                let [mut to_one, mut to_other] = ways.map(|way| way.path);
+                [&mut to_one, &mut to_other][turn].pop();
+                [&mut to_one, &mut to_other][1 - turn].truncate(met);
+                return Some(Fork::at(last, [to_one, to_other]));
+            }
+        }
+        let [one, other] = ways.each_mut().map(|way| way.climb(view));
+        if !one && !other {
+            return None;
+        }
+    }
 }
 
-/// The nodes from the top of the tree down to this one.
-fn way<'v, V: View>(view: &'v V, id: &NodeId) -> Vec<&'v Node> {
-    let mut way: Vec<&Node> = view
-        .node(id)
-        .into_iter()
-        .chain(view.ancestors(id))
-        .collect();
-    way.reverse();
-    way
+/// The nodes from one up to an ancestor.
+struct Way<'v> {
+    path: Vec<&'v Node>,
+    /// Their places in the path, if there are many.
+    places: HashMap<&'v NodeId, usize, Secret>,
+}
+
+impl<'v> Way<'v> {
+    /// Up to this many nodes, a search is faster than a table.
+    const FEW: usize = 8;
+
+    fn from<V: View>(view: &'v V, node: &Node) -> Option<Self> {
+        Some(Self {
+            path: vec![view.node(&node.id)?],
+            places: HashMap::default(),
+        })
+    }
+
+    /// Adds the parent of the last node. Returns whether it has one.
+    fn climb<V: View>(&mut self, view: &'v V) -> bool {
+        let last = self.path.last();
+        let parent = last.and_then(|last| view.node(last.parent()?));
+        if self.path.len() > Self::FEW {
+            let noted = self.places.len();
+            let unnoted = self.path.iter().zip(0..).skip(noted);
+            self.places.extend(unnoted.map(|(node, at)| (&node.id, at)));
+        }
+        self.path.extend(parent);
+        parent.is_some()
+    }
+
+    /// The place of a node in the path.
+    fn place(&self, node: &Node) -> Option<usize> {
+        let noted = self.places.len();
+        let mut unnoted = self.path.iter().skip(noted);
+        let unnoted = unnoted.position(|one| one.id == node.id);
+        let place = || self.places.get(&node.id).copied();
+        unnoted.map(|at| noted + at).or_else(place)
+    }
 }
 
 /// The number of nodes of a subtree. If it is larger than `most`, some number that is, too.
@@ -131,7 +173,7 @@ impl<'v, V: View> Walk<'v, V> {
             self.open.pop();
             if self.open.is_empty() {
                 let parent = self.view.node(done.parent()?)?;
-                let at = parent.children.position(&done.id)?;
+                let at = parent.children.index_of(self.view, done)?;
                 self.open.push((parent, at + 1));
             }
         }

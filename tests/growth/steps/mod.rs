@@ -11,6 +11,7 @@ mod common;
 mod fuzz;
 mod marks;
 mod offsets;
+mod places;
 mod visits;
 
 use serde_json::Value;

@@ -36,11 +36,9 @@ fn assert_well_formed(children: &Children) {
     };
     match list {
         List::Few(ids) => assert!(!ids.is_empty() && ids.len() <= MOST),
-        List::Many { leaves, len, .. } => {
-            assert!(leaves.len() > 1);
-            assert!(leaves.iter().all(|leaf| leaf.len == leaf.ids.len()));
-            assert!(leaves.iter().all(|leaf| (1..=MOST).contains(&leaf.len)));
-            assert_eq!(leaves.iter().map(|leaf| leaf.len).sum::<usize>(), *len);
+        List::Many { tree, .. } => {
+            assert!(tree.leaves() > 1);
+            tree.assert_well_formed();
         }
     }
 }
@@ -139,11 +137,8 @@ fn the_rest_of_many_children_takes_few_leaves() {
         children.remove(at);
         assert_well_formed(&children);
     }
-    if let Some(List::Many { leaves, len, .. }) = children.0.as_deref() {
-        assert!(
-            leaves.len() * MOST / 8 <= *len,
-            "{} leaves for {len} ids",
-            leaves.len()
-        );
+    if let Some(tree) = children.tree() {
+        let (leaves, len) = (tree.leaves(), tree.len);
+        assert!(leaves * MOST / 8 <= len, "{leaves} leaves for {len} ids");
     }
 }

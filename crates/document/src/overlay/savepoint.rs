@@ -1,6 +1,8 @@
 //! Savepoints: moments within a transaction to which it can roll back.
 
-use super::{ChangeSource, Overlay};
+use std::sync::Arc;
+
+use super::{ChangeSource, DraftSizes, Overlay};
 use crate::Selection;
 use crate::id::NodeIds;
 
@@ -11,6 +13,7 @@ pub struct OverlaySavepoint {
     touched: usize,
     sets_root: bool,
     selection: Option<Selection>,
+    sizes: Option<Arc<DraftSizes>>,
 }
 
 impl Overlay {
@@ -20,6 +23,7 @@ impl Overlay {
             touched: self.touched.len(),
             sets_root: self.sets_root(),
             selection: self.selection.clone(),
+            sizes: self.sizes.clone(),
         }
     }
 
@@ -39,5 +43,6 @@ impl Overlay {
             self.root = None;
         }
         self.selection.clone_from(&savepoint.selection);
+        self.sizes.clone_from(&savepoint.sizes);
     }
 }

@@ -409,7 +409,9 @@ impl ProvenanceDraft<'_> {
                     let parent = self.document.node(&record.id)?.parent.clone()?;
                     let up = self.key_of(&parent)?;
                     if up == list {
-                        let index = self.document.node(&parent)?.children.position(&record.id)?;
+                        let node = self.document.node(&record.id)?;
+                        let siblings = &self.document.node(&parent)?.children;
+                        let index = siblings.index_of(self.document, node)?;
                         return self.at(list).children.item_at(index);
                     }
                     at = up;

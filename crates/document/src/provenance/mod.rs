@@ -293,5 +293,6 @@ fn body_of(right: &RightHalf) -> Node {
         marks: Marks::default(),
         children: Children::default(),
         parent: None,
+        place: Default::default(),
     }
 }

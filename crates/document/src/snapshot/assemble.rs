@@ -176,6 +176,7 @@ impl Snapshot {
                 claim_token: tokens.claim,
                 session,
             },
+            sizes: Default::default(),
         }));
         check(&snapshot).map_err(AssemblyError::Integrity)?;
         Ok(snapshot)

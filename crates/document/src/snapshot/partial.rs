@@ -198,5 +198,6 @@ fn empty(id: &NodeId, parent: Option<&NodeId>) -> Node {
         marks: Marks::default(),
         children: Children::default(),
         parent: parent.cloned(),
+        place: Default::default(),
     }
 }

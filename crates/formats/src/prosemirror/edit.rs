@@ -11,10 +11,11 @@ mod replacing;
 mod texts;
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use doclock::{
     Draft, NodeId,
-    document::{EditError, Mark, Node, View},
+    document::{EditError, Mark, Node, Sizes, View},
 };
 
 use super::names::ProseMirrorContent::{self, Code, Text};
@@ -30,6 +31,8 @@ pub(super) struct StepApplier<'t> {
     options: &'t ProseMirrorOptions,
     /// The position in the step that errors name.
     position: usize,
+    /// The sizes of the nodes as they were measured last.
+    sizes: Option<Arc<Sizes>>,
 }
 
 type StepResult<T = ()> = Result<T, StepError>;
@@ -45,6 +48,7 @@ impl<'t> StepApplier<'t> {
             root,
             options,
             position: 0,
+            sizes: None,
         }
     }
 
@@ -148,8 +152,15 @@ impl<'t> StepApplier<'t> {
 
     // --- Steps for one node ---
 
+    /// Gets the sizes of the nodes as they are now.
+    fn measure(&mut self) {
+        self.sizes = self.on.sizes(self.root, &self.options.names);
+    }
+
+    /// The positions in the document, as it was measured.
     fn positions(&self) -> StepResult<Positions<'_, Draft>> {
-        Positions::new(&*self.on, &self.options.names, self.root)
+        let (names, sizes) = (&self.options.names, self.sizes.clone());
+        Positions::new(&*self.on, names, self.root, sizes)
     }
 
     /// Checks the lists of children that the transaction changed of these nodes.
@@ -162,19 +173,27 @@ impl<'t> StepApplier<'t> {
         checked.map_err(|cause| StepError::Schema { position, cause })
     }
 
-    fn range(&self, from: usize, to: usize) -> StepResult<(ResolvedPosition, ResolvedPosition)> {
+    fn range(
+        &mut self,
+        from: usize,
+        to: usize,
+    ) -> StepResult<(ResolvedPosition, ResolvedPosition)> {
         if from > to {
             return Err(StepError::Misfit {
                 position: from,
                 reason: "its range ends before it starts",
             });
         }
+        self.measure();
         let positions = self.positions()?;
         let left = positions.resolve(from)?;
         let right = match from == to {
             true => left.clone(),
             false => positions.resolve(to)?,
         };
+        // Each node around a position is looked up.
+        let spent = self.on.spend_lookups(left.nodes.len() + right.nodes.len());
+        spent.map_err(|cause| self.failed(cause))?;
         Ok((left, right))
     }
 
@@ -192,8 +211,7 @@ impl<'t> StepApplier<'t> {
     fn children(&self, id: &NodeId, start: usize, end: Option<usize>) -> StepResult<Vec<NodeId>> {
         let children = self.node(id)?.children();
         let end = end.unwrap_or(children.len());
-        let children = children.iter().skip(start).take(end.saturating_sub(start));
-        Ok(children.cloned().collect())
+        Ok(children.range(start..end).cloned().collect())
     }
 
     fn start(&self, id: &NodeId) -> StepResult<At> {

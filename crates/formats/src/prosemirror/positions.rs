@@ -1,13 +1,16 @@
 //! The flat positions of ProseMirror, as positions in the document.
 //!
 //! A position counts the beginnings and the ends of nodes, inline nodes, and the UTF-16 units of
-//! text, from the beginning of the document's content.
+//! text, from the beginning of the document's content. It is found by the sizes of the nodes around
+//! it, which the document keeps from one step to the next. Without them, as in a transaction on
+//! nodes, and where a node cannot be counted, all nodes before it are read, which finds the error.
 
 use std::ops::Range;
+use std::sync::Arc;
 
 use doclock::{
     NodeId,
-    document::{Node, Text, View},
+    document::{Measure, Node, Sizes, Text, View},
 };
 
 use super::StepError;
@@ -66,6 +69,25 @@ pub(super) struct Positions<'v, V> {
     view: &'v V,
     names: &'v ProseMirrorNames,
     root: &'v Node,
+    sizes: Option<Arc<Sizes>>,
+}
+
+impl Measure for ProseMirrorNames {
+    fn around(&self, node: &Node) -> Option<usize> {
+        let (_, content) = self.node_for(node)?;
+        let counts = content == ProseMirrorContent::Blocks && node.text().is_empty();
+        counts.then_some(2)
+    }
+
+    fn whole<V: View>(&self, view: &V, node: &Node) -> Option<usize> {
+        use ProseMirrorContent::{Blocks, Code, Text};
+        match self.node_for(node)?.1 {
+            // It has text beside its children.
+            Blocks => None,
+            Text | Code => Some(2 + text_size(view, node, self).ok()?),
+            _ => Some(1),
+        }
+    }
 }
 
 /// A node that is read, with its next child.
@@ -90,6 +112,7 @@ impl<'v, V: View> Positions<'v, V> {
         view: &'v V,
         names: &'v ProseMirrorNames,
         root: &NodeId,
+        sizes: Option<Arc<Sizes>>,
     ) -> Result<Self, StepError> {
         let node = view.node(root).ok_or_else(|| StepError::Edit {
             position: 0,
@@ -99,11 +122,70 @@ impl<'v, V: View> Positions<'v, V> {
             view,
             names,
             root: node,
+            sizes,
         })
     }
 
     /// Resolves a position.
     pub(super) fn resolve(&self, position: usize) -> Result<ResolvedPosition, StepError> {
+        match self.descend(position)? {
+            Some(found) => Ok(found),
+            None => self.count(position),
+        }
+    }
+
+    /// Resolves a position by the sizes of nodes, if they are known. The position is in the
+    /// document then.
+    fn descend(&self, position: usize) -> Result<Option<ResolvedPosition>, StepError> {
+        let Some(sizes) = &self.sizes else {
+            return Ok(None);
+        };
+        let (mut node, mut start) = (self.root, 0);
+        let (mut nodes, mut indices) = (vec![node.id().clone()], Vec::new());
+        loop {
+            step();
+            let Some(child) = sizes.child_at(node.id(), position - start) else {
+                return Ok(None);
+            };
+            let (index, before) = (child.index, start + child.before);
+            let at_end = index == node.children().len();
+            if at_end && before < position {
+                let size = before;
+                return Err(StepError::OutOfRange { position, size });
+            }
+            if before == position {
+                let at = At::Child(index);
+                return Ok(Some(ResolvedPosition {
+                    position,
+                    nodes,
+                    indices,
+                    at,
+                }));
+            }
+            let inner = node.children().get(index);
+            let Some(inner) = inner.and_then(|id| self.view.node(id)) else {
+                return Ok(None);
+            };
+            nodes.push(inner.id().clone());
+            indices.push(index);
+            (node, start) = (inner, before + 1);
+            if self.names.around(node).is_none() {
+                if child.size.is_none() {
+                    return Ok(None);
+                }
+                let at = At::Text(self.offset(node, position - start, position)?);
+                return Ok(Some(ResolvedPosition {
+                    position,
+                    nodes,
+                    indices,
+                    at,
+                }));
+            }
+        }
+    }
+
+    /// Resolves a position, counted from the beginning of the document.
+    fn count(&self, position: usize) -> Result<ResolvedPosition, StepError> {
         let mut found = None;
         let size = self.visit(|here, frames, event| {
             let resolved = |at, inner: Option<&Node>| {
@@ -139,26 +221,80 @@ impl<'v, V: View> Positions<'v, V> {
     /// The texts between two positions, which exist.
     pub(super) fn texts(&self, from: usize, to: usize) -> Result<Vec<TextSlice<'v>>, StepError> {
         let mut texts = Vec::new();
+        if self.texts_by_size(from, to, &mut texts)? {
+            return Ok(texts);
+        }
+        texts.clear();
         self.visit(|here, _, event| {
             if let Event::Text(block, size) = event {
-                let end = here + size;
-                if here <= to && from <= end {
-                    let start = self.offset(block, from.max(here) - here, from)?;
-                    let end = self.offset(block, to.min(end) - here, to)?;
-                    let mut before = 0;
-                    for node in self.view.children(block.id()) {
-                        let len = node.text().len();
-                        let (start, end) = (start.max(before), end.min(before + len));
-                        if start < end {
-                            texts.push((node, start - before..end - before, block));
-                        }
-                        before += len;
-                    }
-                }
+                self.slice(block, (here, size), (from, to), &mut texts)?;
             }
             Ok(here < to)
         })?;
         Ok(texts)
+    }
+
+    /// The parts of a text of some size that are between two positions.
+    fn slice(
+        &self,
+        block: &'v Node,
+        (here, size): (usize, usize),
+        (from, to): (usize, usize),
+        texts: &mut Vec<TextSlice<'v>>,
+    ) -> Result<(), StepError> {
+        let end = here + size;
+        if to < here || end < from {
+            return Ok(());
+        }
+        let start = self.offset(block, from.max(here) - here, from)?;
+        let end = self.offset(block, to.min(end) - here, to)?;
+        let mut before = 0;
+        for node in self.view.children(block.id()) {
+            let len = node.text().len();
+            let (start, end) = (start.max(before), end.min(before + len));
+            if start < end {
+                texts.push((node, start - before..end - before, block));
+            }
+            before += len;
+        }
+        Ok(())
+    }
+
+    /// The texts between two positions by the sizes of nodes. Returns whether all are known.
+    fn texts_by_size(
+        &self,
+        from: usize,
+        to: usize,
+        texts: &mut Vec<TextSlice<'v>>,
+    ) -> Result<bool, StepError> {
+        let Some(sizes) = &self.sizes else {
+            return Ok(false);
+        };
+        // Nodes with the positions where their contents begin, and the next child of each.
+        let mut ahead = vec![(self.root, 0, from)];
+        while let Some((node, start, next)) = ahead.pop() {
+            step();
+            let Some(child) = sizes.child_at(node.id(), next.saturating_sub(start)) else {
+                return Ok(false);
+            };
+            let here = start + child.before;
+            let inner = node.children().get(child.index);
+            let Some(inner) = inner.filter(|_| here < to) else {
+                continue;
+            };
+            let (Some(inner), Some(size)) = (self.view.node(inner), child.size) else {
+                return Ok(false);
+            };
+            ahead.push((node, start, here + size));
+            match self.content(inner)? {
+                ProseMirrorContent::Blocks => ahead.push((inner, here + 1, from)),
+                ProseMirrorContent::Text | ProseMirrorContent::Code => {
+                    self.slice(inner, (here + 1, size - 2), (from, to), texts)?;
+                }
+                _ => {}
+            }
+        }
+        Ok(true)
     }
 
     /// Visits positions in order until the visitor returns false. Returns the last position.
@@ -169,7 +305,7 @@ impl<'v, V: View> Positions<'v, V> {
         use ProseMirrorContent::{Blocks, Code, Text};
         let content = self.content(self.root)?;
         if matches!(content, Text | Code) {
-            let size = self.text_size(self.root)?;
+            let size = text_size(self.view, self.root, self.names)?;
             visitor(0, &[], Event::Text(self.root, size))?;
             return Ok(size);
         }
@@ -199,7 +335,7 @@ impl<'v, V: View> Positions<'v, V> {
                     continue;
                 }
                 Text | Code => {
-                    let size = self.text_size(child)?;
+                    let size = text_size(self.view, child, self.names)?;
                     if !visitor(position + 1, &frames, Event::Text(child, size))? {
                         break;
                     }
@@ -227,25 +363,12 @@ impl<'v, V: View> Positions<'v, V> {
         content_of(node, self.names)
     }
 
-    /// The size of the text of a node.
-    fn text_size(&self, block: &Node) -> Result<usize, StepError> {
-        let mut size = 0;
-        check_text(self.view, block, self.names)?;
-        for node in self.view.children(block.id()) {
-            size += match self.has_descriptions(node) {
-                true => self.pieces(node).iter().map(InlinePiece::size).sum(),
-                false => node.text().utf16_len(),
-            };
-        }
-        Ok(size)
-    }
-
     /// The number of characters before an offset in the text of a node.
     fn offset(&self, block: &Node, offset: usize, position: usize) -> Result<usize, StepError> {
         let (mut rest, mut characters) = (offset, 0);
         for node in self.view.children(block.id()) {
-            let parts = match self.has_descriptions(node) {
-                true => self.pieces(node),
+            let parts = match has_descriptions(node, self.names) {
+                true => pieces(node, false, &MarkNames::All, self.names).0,
                 false => Vec::new(),
             };
             for piece in &parts {
@@ -266,20 +389,6 @@ impl<'v, V: View> Positions<'v, V> {
             }
         }
         Ok(characters)
-    }
-
-    /// Whether an image of the text has a description, so that it has another size than its text.
-    fn has_descriptions(&self, node: &Node) -> bool {
-        node.marks().iter().any(|mark| {
-            let is_image = self.names.inline_for(mark).is_some();
-            let range = mark.range.clone().unwrap_or(0..0);
-            let text = node.text().slice(range).unwrap_or_default();
-            is_image && text.chars().any(|char| char != OBJECT)
-        })
-    }
-
-    fn pieces<'n>(&'n self, node: &'n Node) -> Vec<InlinePiece<'n>> {
-        pieces(node, false, &MarkNames::All, self.names).0
     }
 
     /// Whether anything but the bounds of nodes is between two positions. As in ProseMirror, the
@@ -352,6 +461,33 @@ impl<'v, V: View> Positions<'v, V> {
     }
 }
 
+/// The size of the text of a node.
+fn text_size(view: &impl View, block: &Node, names: &ProseMirrorNames) -> Result<usize, StepError> {
+    let mut size = 0;
+    check_text(view, block, names)?;
+    for node in view.children(block.id()) {
+        size += match has_descriptions(node, names) {
+            true => {
+                let (pieces, _) = pieces(node, false, &MarkNames::All, names);
+                pieces.iter().map(InlinePiece::size).sum()
+            }
+            false => node.text().utf16_len(),
+        };
+    }
+    Ok(size)
+}
+
+/// Whether an image of the text has a description, so that it has another size than its text.
+fn has_descriptions(node: &Node, names: &ProseMirrorNames) -> bool {
+    node.marks().iter().any(|mark| {
+        names.inline_for(mark).is_some() && {
+            let range = mark.range.clone().unwrap_or(0..0);
+            let text = node.text().slice(range).unwrap_or_default();
+            text.chars().any(|char| char != OBJECT)
+        }
+    })
+}
+
 /// An offset within a text, in characters. One in a leaf is at its start.
 fn scalar(text: &Text, offset: usize, position: usize) -> Result<usize, StepError> {
     text.scalar_offset(offset).map_err(|_| StepError::Misfit {
@@ -390,3 +526,6 @@ fn misshapen(node: &Node, reason: &'static str) -> StepError {
         reason,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -7,8 +7,9 @@ mod budget;
     reason = "the tests of scripts that were spoilt need the rest"
 )]
 #[path = "../../../../tests/common/dice.rs"]
-mod common;
+pub(crate) mod common;
 mod fuzz;
+mod positions;
 
 use doclock::{
     DataStore,

@@ -82,7 +82,7 @@ pub(super) fn resolve(
         false => {
             let fork = walk::fork(on, first, last);
             on.spend(Limit::Steps, |_| fork.as_ref().map_or(0, walk::Fork::steps))?;
-            fork.map(|fork| fork.order())
+            fork.map(|fork| fork.order(on))
         }
     };
     let order = order.ok_or_else(|| EditError::DifferentTrees {

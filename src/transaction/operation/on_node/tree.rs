@@ -737,7 +737,8 @@ fn last_child<'a>(on: &'a Draft, id: &NodeId) -> Option<&'a Node> {
 }
 
 fn children_from(node: &Node, index: usize) -> Vec<NodeId> {
-    node.children().iter().skip(index).cloned().collect()
+    let children = node.children();
+    children.range(index..children.len()).cloned().collect()
 }
 
 /// The given children as a set, after a check that each is a child of the node and named once.

@@ -127,6 +127,7 @@ impl StepApplier<'_> {
     /// The node behind a position. ProseMirror has no steps for a text as a node.
     fn target(&mut self, at: usize) -> StepResult<OneNode> {
         self.position = at;
+        self.measure();
         let position = self.positions()?.resolve(at)?;
         let none = || self.misfit("no node is there");
         let block = self.node(position.node())?;
