@@ -1,9 +1,9 @@
 //! The sizes of subtrees, as another editor counts them, so that its positions are found fast.
 //!
-//! A size changes with each letter, and with it those of all ancestors. So they are not in the
-//! nodes: a document whose sizes nobody asks for keeps none, and a commit does nothing for them.
-//! The first question computes them all. From then on each version has them with the nodes that
-//! changed since, and the next question computes those nodes and their ancestors again.
+//! A size changes with each letter, and with it those of all ancestors. So the sizes are in a table
+//! beside the nodes, which is made when it is first needed. Each later version has the table of the
+//! version before, with the ids of the nodes that changed since. The next use of the table counts
+//! these nodes and their ancestors again. A document that needs no table has none.
 
 mod sums;
 

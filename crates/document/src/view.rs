@@ -14,8 +14,10 @@ use crate::id::{AsNodeId, NodeId};
 /// `doclock::Transaction` shows its base version with its own changes.
 ///
 /// *Document order* is the order of reading: a node, then its children with their subtrees, in
-/// order. A lookup by id is fast. The position among siblings takes logarithmic time, but the first
-/// lookup in a long list reads all of it. Any depth is safe. An id can be given as a [`NodeId`] or as its text.
+/// order. A lookup by id is fast. The position among siblings takes logarithmic time; the first
+/// lookup in a long list reads all of it. To visit all nodes use
+/// [`descendants`](Self::descendants). Any depth is safe. An id can be given as a [`NodeId`] or as
+/// its text.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec};

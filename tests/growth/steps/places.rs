@@ -95,7 +95,7 @@ fn siblings_behind_many_new_ones_are_searched_once() {
         // The first ones correct what was noted.
         let stale = (middle..middle + 64).chain([size - 1, 0]);
         let first: usize = stale.map(find).sum();
-        assert!(first <= 20_000, "{first} steps among {size}");
+        assert!(first <= 30_000, "{first} steps among {size}");
         for nth in [middle - 1, middle, middle + 40, size - 1, 0] {
             let steps = find(nth);
             assert!(steps <= LOOKUP, "{steps} steps for {nth} of {size}");
