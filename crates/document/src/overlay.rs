@@ -38,10 +38,8 @@ pub struct Overlay {
     details: Vec<ChangeDetail>,
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
-    /// The sizes of nodes, if they were asked for.
+    /// The sizes of nodes, if they were needed.
     sizes: Option<Arc<DraftSizes>>,
-    /// Sizes of the version before, which are dropped with the overlay, beside the commit.
-    replaced: Option<Arc<Sizes>>,
 }
 
 /// Why the base is there.
@@ -80,7 +78,6 @@ impl Overlay {
             details: Vec::new(),
             selection: None,
             sizes: None,
-            replaced: None,
         }
     }
 
@@ -156,7 +153,9 @@ impl Overlay {
         self.release_base();
         let (touched, root) = (std::mem::take(&mut self.touched), self.root.take());
         let sizes = self.sizes.take().map(|it| Arc::clone(&it.sizes));
-        self.replaced = snapshot.fold(touched, root, sizes);
+        let replaced = snapshot.fold(touched, root, sizes);
+        // Dropped with the overlay, while no reader waits.
+        self.sizes = replaced.map(DraftSizes::replaced);
     }
 
     /// The sizes of the nodes under a root, as they are now.

@@ -313,7 +313,7 @@ impl Sizes {
     }
 }
 
-/// The sizes that a version has, if they were asked for.
+/// The sizes that a version has, if they were needed.
 #[derive(Clone, Default)]
 pub(super) struct KeptSizes(OnceLock<Arc<Sizes>>);
 
@@ -357,7 +357,7 @@ impl KeptSizes {
     }
 }
 
-/// The sizes that a transaction has asked for, and how many of its changes they include.
+/// The sizes that a transaction has needed, and how many of its changes they include.
 #[derive(Clone, Debug)]
 pub(super) struct DraftSizes {
     pub(super) sizes: Arc<Sizes>,
@@ -365,6 +365,12 @@ pub(super) struct DraftSizes {
 }
 
 impl DraftSizes {
+    /// Sizes that are no longer used.
+    #[cold]
+    pub(super) fn replaced(sizes: Arc<Sizes>) -> Arc<Self> {
+        Arc::new(Self { sizes, changes: 0 })
+    }
+
     /// The sizes after all changes of a transaction.
     pub(super) fn get<M: Measure>(
         draft: &impl View,

@@ -104,7 +104,7 @@ impl<'v> Way<'v> {
         let parent = last.and_then(|last| view.node(last.parent()?));
         if self.path.len() > Self::FEW {
             let noted = self.places.len();
-            let unnoted = self.path.iter().zip(0..).skip(noted);
+            let unnoted = self.path[noted..].iter().zip(noted..);
             self.places.extend(unnoted.map(|(node, at)| (&node.id, at)));
         }
         self.path.extend(parent);
@@ -114,7 +114,7 @@ impl<'v> Way<'v> {
     /// The place of a node in the path.
     fn place(&self, node: &Node) -> Option<usize> {
         let noted = self.places.len();
-        let mut unnoted = self.path.iter().skip(noted);
+        let mut unnoted = self.path[noted..].iter();
         let unnoted = unnoted.position(|one| one.id == node.id);
         let place = || self.places.get(&node.id).copied();
         unnoted.map(|at| noted + at).or_else(place)

@@ -102,3 +102,22 @@ fn siblings_behind_many_new_ones_are_searched_once() {
         }
     }
 }
+
+/// Both paths were climbed to the root.
+#[test]
+fn neighbours_are_compared_in_the_same_steps_at_any_depth() {
+    let kinds: [(&str, fn(TextSpan) -> crate::transaction::NodeOperation); 2] =
+        [("copyRange", copy_range), ("selectRange", select_range)];
+    for (what, kind) in kinds {
+        let taken = [100, 1_000, 10_000].map(|depth| {
+            let editor = Editor::new(DataStore::new(), "ann");
+            let pair = element("x", [item(0), item(1)]);
+            let deep = (0..depth).fold(pair, |inner, _| element("x", [inner]));
+            editor.execute([create(deep)]).unwrap();
+            let operation = kind(TextSpan::to(1, "n1", 1)).on("n0");
+            counted(|| drop(editor.execute([operation]).unwrap())).1
+        });
+        println!("{what}: {taken:?} steps");
+        assert!(taken[2] <= taken[0] + 10, "{what}: {taken:?}");
+    }
+}

@@ -152,9 +152,20 @@ fn compare(draft: &mut Draft, root: &NodeId, names: &ProseMirrorNames, dice: &mu
     found
 }
 
-/// Compares the index of nodes with that of a search.
+/// Compares the index of nodes with that of a search, and their common ancestors with the first
+/// ancestor of one that is around the other.
 fn compare_indexes(view: &impl View, root: &NodeId, dice: &mut Dice) {
+    let mut last = root;
     for node in view.descendants(root).filter(|_| dice.one_in(20)) {
+        let around = |id: &NodeId| {
+            let own = std::iter::once(id.clone());
+            let above = view.ancestors(id).map(|node| node.id().clone());
+            own.chain(above).collect::<Vec<_>>()
+        };
+        let (one, other) = (around(last), around(node.id()));
+        let common = one.iter().find(|id| other.contains(id));
+        assert_eq!(view.common_ancestor(last, node.id()).map(Node::id), common);
+        last = node.id();
         let parent = node.parent().and_then(|parent| view.node(parent));
         let Some(parent) = parent else { continue };
         let index = parent.children().iter().position(|id| id == node.id());
