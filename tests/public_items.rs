@@ -51,6 +51,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Change>();
     shared::<doclock::document::Changes>();
     shared::<doclock::document::Children>();
+    shared::<doclock::document::SizedChild>();
+    shared::<doclock::document::Sizes>();
     shared::<doclock::document::UndoConflict>();
     shared::<doclock::document::SnapshotProgress>();
     shared::<doclock::document::SplitPoint>();
@@ -371,6 +373,7 @@ fn every_exported_type_is_named_in_this_file() {
         "Feed",
         "IntoOperations",
         "LimiterKey",
+        "Measure",
         "Message",
         "Receiver",
         "RecvError",

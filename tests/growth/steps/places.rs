@@ -92,10 +92,10 @@ fn siblings_behind_many_new_ones_are_searched_once() {
             assert_eq!(index, Some(if nth < middle { nth } else { nth + 2_000 }));
             steps
         };
-        // The first ones correct what was noted.
+        // For one node of each leaf, the new ones are read in both directions and note their place.
         let stale = (middle..middle + 64).chain([size - 1, 0]);
         let first: usize = stale.map(find).sum();
-        assert!(first <= 30_000, "{first} steps among {size}");
+        assert!(first <= 5 * 4 * 2_000, "{first} steps among {size}");
         for nth in [middle - 1, middle, middle + 40, size - 1, 0] {
             let steps = find(nth);
             assert!(steps <= LOOKUP, "{steps} steps for {nth} of {size}");
