@@ -152,10 +152,8 @@ impl Overlay {
     pub fn fold_into(&mut self, snapshot: &mut Snapshot) {
         self.release_base();
         let (touched, root) = (std::mem::take(&mut self.touched), self.root.take());
-        let sizes = self.sizes.take().map(|it| Arc::clone(&it.sizes));
-        let replaced = snapshot.fold(touched, root, sizes);
-        // Dropped with the overlay, while no reader waits.
-        self.sizes = replaced.map(DraftSizes::replaced);
+        // What is replaced is dropped with the overlay, while no reader waits.
+        self.sizes = snapshot.fold(touched, root, self.sizes.take());
     }
 
     /// The sizes of the nodes under a root, as they are now.

@@ -11,6 +11,7 @@ use std::any::Any;
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use super::touched::Touched;
 use super::{Change, Children, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -333,27 +334,41 @@ impl KeptSizes {
 
     /// Makes them those of the next version, in which these nodes differ. Those of the transaction
     /// are newer. Returns what is not kept, which may take long to drop.
-    #[inline]
-    pub(super) fn advance<'i, I: Iterator<Item = &'i NodeId>>(
+    #[inline(always)]
+    pub(super) fn advance(
         &mut self,
-        of_draft: Option<Arc<Sizes>>,
+        of_draft: Option<Arc<DraftSizes>>,
         nodes: usize,
-        changed: impl FnOnce() -> I,
-    ) -> Option<Arc<Sizes>> {
-        if of_draft.is_none() && self.0.get().is_none() {
-            return None;
+        touched: &Touched,
+    ) -> Option<Arc<DraftSizes>> {
+        match of_draft.is_none() && self.0.get().is_none() {
+            true => None,
+            false => self.advance_known(of_draft, nodes, touched),
         }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn advance_known(
+        &mut self,
+        of_draft: Option<Arc<DraftSizes>>,
+        nodes: usize,
+        touched: &Touched,
+    ) -> Option<Arc<DraftSizes>> {
         let before = self.0.take();
         let (sizes, replaced) = match of_draft {
-            Some(newer) => (newer, before),
+            Some(newer) => (Arc::clone(&newer.sizes), before),
             None => (before?, None),
         };
-        let sizes = sizes.change(changed().cloned());
-        if sizes.pending.len() > PENDING.max(nodes / 8) {
-            return Some(sizes);
-        }
-        self.0 = OnceLock::from(sizes);
-        replaced
+        let sizes = sizes.change(touched.ids().cloned());
+        let replaced = match sizes.pending.len() > PENDING.max(nodes / 8) {
+            true => Some(sizes),
+            false => {
+                self.0 = OnceLock::from(sizes);
+                replaced
+            }
+        };
+        replaced.map(|sizes| Arc::new(DraftSizes { sizes, changes: 0 }))
     }
 }
 
@@ -365,12 +380,6 @@ pub(super) struct DraftSizes {
 }
 
 impl DraftSizes {
-    /// Sizes that are no longer used.
-    #[cold]
-    pub(super) fn replaced(sizes: Arc<Sizes>) -> Arc<Self> {
-        Arc::new(Self { sizes, changes: 0 })
-    }
-
     /// The sizes after all changes of a transaction.
     pub(super) fn get<M: Measure>(
         draft: &impl View,

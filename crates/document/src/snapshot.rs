@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::nodes::Nodes;
-use super::sizes::{KeptSizes, Sizes};
+use super::sizes::{DraftSizes, KeptSizes};
 use super::touched::{Touched, TouchedNode};
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
@@ -77,12 +77,12 @@ impl Snapshot {
         &mut self,
         touched: Touched,
         root: Option<Option<NodeId>>,
-        sizes: Option<Arc<Sizes>>,
-    ) -> Option<Arc<Sizes>> {
+        sizes: Option<Arc<DraftSizes>>,
+    ) -> Option<Arc<DraftSizes>> {
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
         let nodes = document.nodes.len();
-        let replaced = document.sizes.advance(sizes, nodes, || touched.ids());
+        let replaced = document.sizes.advance(sizes, nodes, &touched);
         if let Some(root) = root {
             document.root = root;
         }

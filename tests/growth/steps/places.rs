@@ -2,7 +2,11 @@
 
 use crate::dsl::*;
 use crate::steps::counted;
-use crate::{DataStore, Editor, View, document::NodeSpec, transaction::TextSpan};
+use crate::{
+    DataStore, Editor, View,
+    document::NodeSpec,
+    transaction::{NodeOperation, Operation, TextSpan},
+};
 
 /// Numbers of siblings.
 const SIZES: [usize; 3] = [300, 3_000, 30_000];
@@ -40,7 +44,7 @@ fn an_index_among_siblings_is_found_in_a_tree() {
 /// Each search went through the siblings from the last one that was found.
 #[test]
 fn operations_on_positions_among_siblings_follow_no_number_of_them() {
-    type Kind = fn(usize) -> crate::transaction::Operation;
+    type Kind = fn(usize) -> Operation;
     let kinds: [(&str, Kind); 5] = [
         ("copyRange", |nth| {
             copy_range(span(nth)).on(format!("n{nth}"))
@@ -106,8 +110,8 @@ fn siblings_behind_many_new_ones_are_searched_once() {
 /// Both paths were climbed to the root.
 #[test]
 fn neighbours_are_compared_in_the_same_steps_at_any_depth() {
-    let kinds: [(&str, fn(TextSpan) -> crate::transaction::NodeOperation); 2] =
-        [("copyRange", copy_range), ("selectRange", select_range)];
+    type Kind = fn(TextSpan) -> NodeOperation;
+    let kinds: [(&str, Kind); 2] = [("copyRange", copy_range), ("selectRange", select_range)];
     for (what, kind) in kinds {
         let taken = [100, 1_000, 10_000].map(|depth| {
             let editor = Editor::new(DataStore::new(), "ann");
