@@ -5,6 +5,7 @@ mod common;
 
 mod documents;
 mod dropped;
+mod operations;
 mod steps;
 
 use doclock::schema::Schema;
@@ -22,8 +23,6 @@ pub(crate) fn basic() -> ProseMirrorOptions {
 
 /// The options and the schema of the store for one of the four schemas of `generate.mjs`.
 pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
-    use ProseMirrorContent::Blocks;
-    let names = ProseMirrorNames::basic();
     let patch: Value = match name {
         "basic" => return (basic(), basic_schema()),
         "tiptap" => return (tiptap(), tiptap_schema()),
@@ -45,19 +44,6 @@ pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
             }})
         }
     };
-    let names = match name {
-        "list" => names
-            .marks("heading", "em link note")
-            .mark("note", "note")
-            .excludes("note", "")
-            .excludes("strong", "strong em")
-            .excludes("code", "_"),
-        _ => names
-            .node("table", "table", Blocks)
-            .node("table_row", "table-row", Blocks)
-            .node("table_cell", "table-cell", Blocks)
-            .node("table_header", "table-header", Blocks),
-    };
     let mut schema: Value = serde_json::from_str(include_str!("basic.schema.json")).unwrap();
     for (part, fields) in patch.as_object().unwrap() {
         for (of, more) in fields.as_object().unwrap() {
@@ -70,9 +56,30 @@ pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
     }
     let schema: Schema = serde_json::from_value(schema).unwrap();
     (
-        ProseMirrorOptions::new(names).schema(schema.clone()),
+        ProseMirrorOptions::new(names_of(name)).schema(schema.clone()),
         schema,
     )
+}
+
+/// The names of one of the four schemas.
+pub(crate) fn names_of(name: &str) -> ProseMirrorNames {
+    use ProseMirrorContent::Blocks;
+    let names = ProseMirrorNames::basic();
+    match name {
+        "basic" => names,
+        "tiptap" => ProseMirrorNames::tiptap(),
+        "list" => names
+            .marks("heading", "em link note")
+            .mark("note", "note")
+            .excludes("note", "")
+            .excludes("strong", "strong em")
+            .excludes("code", "_"),
+        _ => names
+            .node("table", "table", Blocks)
+            .node("table_row", "table-row", Blocks)
+            .node("table_cell", "table-cell", Blocks)
+            .node("table_header", "table-header", Blocks),
+    }
 }
 
 /// The schema of Tiptap's StarterKit.

@@ -30,7 +30,7 @@ fn opened(doc: &Value) -> (Transaction, NodeId) {
 }
 
 /// JSON without attributes that are null. Marks of one kind have no order.
-fn bare(mut json: Value) -> Value {
+pub(crate) fn bare(mut json: Value) -> Value {
     let mut ahead = vec![&mut json];
     while let Some(value) = ahead.pop() {
         match value {

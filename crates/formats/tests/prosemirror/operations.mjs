@@ -1,0 +1,202 @@
+// Prints random documents with a selection, a command of an editor, and the document that it makes
+// of them, one case a line: node operations.mjs SEED COUNT. A command that does not apply has no
+// result. COUNT is the number of cases.
+import {
+  createParagraphNear, deleteSelection, exitCode, joinBackward, joinDown, joinForward,
+  joinTextblockBackward, joinTextblockForward, joinUp, lift, liftEmptyBlock, newlineInCode,
+  setBlockType, splitBlock, toggleMark, wrapIn,
+} from "prosemirror-commands"
+import {liftListItem, sinkListItem, splitListItem, wrapInList} from "prosemirror-schema-list"
+import {EditorState, NodeSelection, TextSelection} from "prosemirror-state"
+import {begin, isWhole, kit, one, random, schemas} from "./kit.mjs"
+
+const [seed, count] = process.argv.slice(2).map(Number)
+begin(seed)
+
+// --- Selections ---
+
+// The positions in texts, and those at the start and the end of one.
+function places(doc) {
+  const all = [], starts = [], ends = [], empty = []
+  doc.descendants((node, pos) => {
+    if (!node.isTextblock) return
+    const size = node.content.size
+    for (let at = 0; at <= size; at++) if (isWhole(doc, pos + 1 + at)) all.push(pos + 1 + at)
+    starts.push(pos + 1)
+    ends.push(pos + 1 + size)
+    if (!size) empty.push(pos + 1)
+  })
+  return {all, starts, ends, empty}
+}
+
+function nodes(doc) {
+  const all = []
+  doc.descendants((node, pos) => { if (node.isBlock) all.push(pos) })
+  return all
+}
+
+const caret = list => doc => list.length ? TextSelection.create(doc, one(list)) : null
+const selections = {
+  caret: doc => caret(places(doc).all)(doc),
+  start: doc => caret(places(doc).starts)(doc),
+  end: doc => caret(places(doc).ends)(doc),
+  empty: doc => caret(places(doc).empty)(doc),
+  range(doc) {
+    const {all} = places(doc)
+    if (!all.length) return null
+    const nth = random(all.length), from = all[nth]
+    const to = random(3) ? all[Math.min(all.length - 1, nth + random(8))] : one(all)
+    return TextSelection.create(doc, from, to)
+  },
+  edges(doc) {
+    const {starts, ends} = places(doc), both = [...starts, ...ends]
+    return both.length ? TextSelection.create(doc, one(both), one(both)) : null
+  },
+  node(doc) {
+    const list = nodes(doc).filter(pos => NodeSelection.isSelectable(doc.nodeAt(pos)))
+    return list.length ? NodeSelection.create(doc, one(list)) : null
+  },
+}
+const of = (...names) => doc => selections[one(names)](doc)
+const ranged = of("range", "range", "edges")
+
+// --- Commands ---
+
+const mark = json => ({mark: json.toJSON()})
+const state = (doc, selection) => EditorState.create({doc, selection})
+const edit = change => (current, dispatch) => {
+  const {tr, selection: {from, to}} = current
+  change(tr, from, to, current)
+  if (tr.docChanged) dispatch(tr)
+  return tr.docChanged
+}
+// The type of an item, of lists and of blocks under both naming conventions.
+const type = (schema, ...names) => names.map(name => schema.nodes[name]).find(Boolean)
+const item = schema => type(schema, "list_item", "listItem")
+const bullet = schema => type(schema, "bullet_list", "bulletList")
+const ordered = schema => type(schema, "ordered_list", "orderedList")
+const code = schema => type(schema, "code_block", "codeBlock")
+const listed = command => [of("caret", "range", "edges", "empty"), ({schema}) =>
+  item(schema) && [{item: item(schema).name}, command(item(schema))]]
+const plainCommand = (select, command) => [select, () => [{}, command]]
+
+// Each has the selections that it is run with, and makes its arguments and the command.
+const commands = {
+  deleteSelection: plainCommand(of("range", "range", "edges", "node"), deleteSelection),
+  delete: plainCommand(ranged, edit((tr, from, to) => tr.delete(from, to))),
+  deleteRange: plainCommand(ranged, edit((tr, from, to) => tr.deleteRange(from, to))),
+  insertText: [of("caret", "empty", "start", "end"), ({words}) => {
+    const text = one(words)
+    return [{text}, edit(tr => tr.insertText(text))]
+  }],
+  insertTextOver: [ranged, ({words}) => {
+    const text = one(words)
+    return [{text}, edit(tr => tr.insertText(text))]
+  }],
+  paste: [of("caret", "start", "end", "empty", "range", "edges"), kit => {
+    const source = kit.document(), selection = ranged(source)
+    if (!selection || selection.empty) return null
+    const {from, to} = selection
+    return [{source: source.toJSON(), from, to},
+      edit(tr => tr.replaceSelection(source.slice(from, to, true)))]
+  }],
+  cutAndPaste: plainCommand(ranged, (current, dispatch) => {
+    if (current.selection.empty) return false
+    const slice = current.selection.content()
+    let next
+    deleteSelection(current, tr => { next = current.apply(tr) })
+    const {tr} = next
+    tr.replaceSelection(slice)
+    dispatch(tr)
+    return true
+  }),
+  copyOverItself: plainCommand(ranged, (current, dispatch) => {
+    if (current.selection.empty) return false
+    const {tr} = current
+    tr.replaceSelection(current.selection.content())
+    dispatch(tr)
+    return true
+  }),
+  splitBlock: plainCommand(of("caret", "start", "end", "empty", "range", "edges"), splitBlock),
+  joinBackward: plainCommand(of("start", "empty"), joinBackward),
+  joinForward: plainCommand(of("end", "empty"), joinForward),
+  joinTextblockBackward: plainCommand(of("start", "empty"), joinTextblockBackward),
+  joinTextblockForward: plainCommand(of("end", "empty"), joinTextblockForward),
+  joinUp: plainCommand(of("caret", "node"), joinUp),
+  joinDown: plainCommand(of("caret", "node"), joinDown),
+  lift: plainCommand(of("caret", "range", "edges"), lift),
+  liftEmptyBlock: plainCommand(of("empty"), liftEmptyBlock),
+  wrapIn: [of("caret", "range", "edges"), ({schema}) =>
+    [{type: "blockquote"}, wrapIn(schema.nodes.blockquote)]],
+  setBlockType: [of("caret", "range", "edges"), ({schema}) => {
+    const [to, attrs] = one([
+      [schema.nodes.heading, {level: 2}], [schema.nodes.paragraph, null], [code(schema), null],
+    ])
+    return [{type: to.name, attrs}, setBlockType(to, attrs)]
+  }],
+  exitCode: plainCommand(of("caret"), exitCode),
+  newlineInCode: plainCommand(of("caret"), newlineInCode),
+  createParagraphNear: plainCommand(of("node"), createParagraphNear),
+  wrapInList: [of("caret", "range", "edges"), ({schema}) => {
+    const list = one([bullet(schema), ordered(schema)])
+    return list && [{type: list.name}, wrapInList(list)]
+  }],
+  splitListItem: listed(splitListItem),
+  liftListItem: listed(liftListItem),
+  sinkListItem: listed(sinkListItem),
+  toggleMark: [ranged, kit => {
+    const made = kit.randomMark()
+    return [mark(made), toggleMark(made.type, made.attrs)]
+  }],
+  addMark: [ranged, kit => {
+    const made = kit.randomMark()
+    return [mark(made), edit((tr, from, to) => tr.addMark(from, to, made))]
+  }],
+  removeMark: [ranged, kit => {
+    const made = kit.randomMark()
+    return [mark(made), edit((tr, from, to) => tr.removeMark(from, to, made))]
+  }],
+  removeMarkType: [ranged, kit => {
+    const made = kit.randomMark()
+    return [mark(made), edit((tr, from, to) => tr.removeMark(from, to, made.type))]
+  }],
+  clearMarks: plainCommand(ranged, edit((tr, from, to) => tr.removeMark(from, to))),
+}
+
+// --- Cases ---
+
+// What a command makes of a document, or null if it fails.
+function run(command, current) {
+  let result = null
+  try {
+    if (!command(current, tr => { result = tr.doc })) return {result: null}
+    result?.check()
+    return {result}
+  } catch (error) {
+    if (!(error instanceof Error)) throw error
+    return null
+  }
+}
+
+const kits = Object.keys(schemas).map(kit)
+const only = process.argv[4]?.split(",")
+const names = Object.keys(commands).filter(name => !only || only.includes(name))
+let made = 0
+for (let tries = 0; made < count; tries++) {
+  const kit = one(kits), name = names[tries % names.length]
+  const [select, make] = commands[name]
+  const doc = kit.document(), selection = select(doc), command = selection && make(kit)
+  if (!command) continue
+  const [args, apply] = command, outcome = run(apply, state(doc, selection))
+  // Few of the cases in which a command does nothing say something.
+  if (!outcome || !outcome.result && random(4)) continue
+  const {anchor, head} = selection
+  const line = JSON.stringify({
+    schema: kit.name, command: name, ...args, doc,
+    ...(selection instanceof NodeSelection ? {node: selection.from} : {anchor, head}),
+    result: outcome.result,
+  })
+  if (/\\ud[89a-f]/i.test(line)) continue
+  made++
+  console.log(line)
+}

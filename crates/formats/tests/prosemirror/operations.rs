@@ -1,0 +1,498 @@
+//! Operations, compared with the commands of ProseMirror that have the same purpose.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+use std::process::Command;
+
+use doclock::document::{Attributes, Mark, Node};
+use doclock::transaction::{NodeOperation, Operation, TextSpan};
+use doclock::{DataStore, Editor, NodeId, StoreOptions, View, dsl::*, schema::Schema};
+use doclock_formats::prosemirror::{ProseMirrorOptions, from_prosemirror, to_prosemirror};
+use serde_json::{Value, json};
+use smol_str::SmolStr;
+
+use crate::common::{SESSION, image};
+use crate::steps::bare;
+
+/// A command of ProseMirror, the operation with the same purpose, the rate of equal results below
+/// which this test fails, in percent, and why the results differ on purpose.
+struct Row {
+    package: &'static str,
+    command: &'static str,
+    operation: &'static str,
+    least: f64,
+    why: &'static str,
+}
+
+const fn row(
+    package: &'static str,
+    command: &'static str,
+    operation: &'static str,
+    least: f64,
+    why: &'static str,
+) -> Row {
+    Row {
+        package,
+        command,
+        operation,
+        least,
+        why,
+    }
+}
+
+const STATE: &str = "prosemirror-state";
+const TRANSFORM: &str = "prosemirror-transform";
+const COMMANDS: &str = "prosemirror-commands";
+const LIST: &str = "prosemirror-schema-list";
+
+const ROWS: &[Row] = &[
+    row(COMMANDS, "deleteSelection", "deleteRange, delete", 0.0, ""),
+    row(TRANSFORM, "delete", "deleteRange", 0.0, ""),
+    row(TRANSFORM, "deleteRange", "deleteRange", 0.0, ""),
+    row(STATE, "insertText", "insertText", 0.0, ""),
+    row(STATE, "insertTextOver", "deleteRange, insertText", 0.0, ""),
+    row(STATE, "paste", "deleteRange, paste", 0.0, ""),
+    row(STATE, "cutAndPaste", "cut, paste", 0.0, ""),
+    row(STATE, "copyOverItself", "copy, deleteRange, paste", 0.0, ""),
+    row(COMMANDS, "splitBlock", "insertParagraph", 0.0, ""),
+    row(COMMANDS, "joinBackward", "deleteRange", 0.0, ""),
+    row(COMMANDS, "joinForward", "deleteRange", 0.0, ""),
+    row(COMMANDS, "joinTextblockBackward", "deleteRange", 0.0, ""),
+    row(COMMANDS, "joinTextblockForward", "deleteRange", 0.0, ""),
+    row(COMMANDS, "joinUp", "mergeBlockNodes", 0.0, ""),
+    row(COMMANDS, "joinDown", "mergeBlockNodes", 0.0, ""),
+    row(COMMANDS, "lift", "liftNode", 0.0, ""),
+    row(COMMANDS, "liftEmptyBlock", "liftNode", 0.0, ""),
+    row(COMMANDS, "wrapIn", "wrapNode", 0.0, ""),
+    row(COMMANDS, "setBlockType", "transformNode", 0.0, ""),
+    row(COMMANDS, "exitCode", "addChild", 0.0, ""),
+    row(COMMANDS, "newlineInCode", "insertText", 0.0, ""),
+    row(COMMANDS, "createParagraphNear", "addChild", 0.0, ""),
+    row(COMMANDS, "toggleMark", "toggleMark", 0.0, ""),
+    row(TRANSFORM, "addMark", "applyMark", 0.0, ""),
+    row(TRANSFORM, "removeMark", "removeMark", 0.0, ""),
+    row(TRANSFORM, "removeMarkType", "removeMark", 0.0, ""),
+    row(TRANSFORM, "clearMarks", "clearFormatting", 0.0, ""),
+    row(LIST, "wrapInList", "wrapInList", 0.0, ""),
+    row(LIST, "splitListItem", "splitListItem", 0.0, ""),
+    row(LIST, "liftListItem", "outdentNode", 0.0, ""),
+    row(LIST, "sinkListItem", "indentNode", 0.0, ""),
+];
+
+/// A position in a text, or in a block without text.
+#[derive(Clone, Debug, PartialEq)]
+struct Place {
+    node: NodeId,
+    offset: usize,
+}
+
+impl Place {
+    fn on(&self, operation: NodeOperation) -> Operation {
+        operation.on(self.node.clone())
+    }
+}
+
+/// A document that is open in a store, with the selection of its case.
+struct Opened<'a> {
+    case: &'a Value,
+    options: &'a ProseMirrorOptions,
+    editor: Editor,
+    root: NodeId,
+}
+
+/// How many units of ProseMirror a subtree has, and the place at a distance from its beginning.
+fn locate(view: &impl View, node: &Node, at: usize) -> (usize, Option<Place>) {
+    if is_text(node) {
+        let size = node.text().chars().map(char::len_utf16).sum();
+        let mut before = 0;
+        let offset = node.text().chars().position(|char| {
+            before += char.len_utf16();
+            before > at
+        });
+        let place = (at <= size).then(|| Place {
+            node: node.id().clone(),
+            offset: offset.unwrap_or(node.text().len()),
+        });
+        return (size, place);
+    }
+    if node.kind() == "thematic-break" {
+        return (1, None);
+    }
+    let mut size = 1;
+    let mut found = None;
+    for child in view.children(node.id()) {
+        let place = at.checked_sub(size).map(|at| locate(view, child, at));
+        let inner = place.unwrap_or_else(|| locate(view, child, usize::MAX));
+        found = found.or(inner.1);
+        size += inner.0;
+    }
+    let has_text = ["paragraph", "heading", "code-block"].contains(&node.kind());
+    if at == 1 && has_text && node.children().is_empty() {
+        found = Some(Place {
+            node: node.id().clone(),
+            offset: 0,
+        });
+    }
+    (size + 1, found)
+}
+
+fn is_text(node: &Node) -> bool {
+    node.kind() == "inline-text"
+}
+
+/// The block that begins at a position.
+fn block_at(view: &impl View, node: &Node, at: usize) -> Option<NodeId> {
+    let mut here = 0;
+    for child in view.children(node.id()) {
+        if here == at {
+            return Some(child.id().clone());
+        }
+        let (size, _) = locate(view, child, usize::MAX);
+        if at < here + size {
+            return block_at(view, child, at - here - 1);
+        }
+        here += size;
+    }
+    None
+}
+
+impl<'a> Opened<'a> {
+    fn new(case: &'a Value, options: &'a ProseMirrorOptions, schema: &Schema) -> Self {
+        let (editor, root) = opened(&case["doc"], options, schema);
+        Self {
+            case,
+            options,
+            editor,
+            root,
+        }
+    }
+
+    fn place(&self, field: &str) -> Place {
+        place_in(&self.editor, &self.root, self.case[field].as_u64().unwrap())
+    }
+
+    fn ends(&self) -> (Place, Place) {
+        let ends = [&self.case["anchor"], &self.case["head"]].map(|end| end.as_u64().unwrap());
+        let [from, to] = [ends[0].min(ends[1]), ends[0].max(ends[1])];
+        let place = |at| place_in(&self.editor, &self.root, at);
+        (place(from), place(to))
+    }
+
+    /// The selected block, or the block around the selected text.
+    fn block(&self) -> NodeId {
+        let view = self.editor.store().snapshot();
+        match self.case["node"].as_u64() {
+            Some(at) => {
+                let root = view.node(&self.root).unwrap();
+                block_at(&view, root, at as usize).unwrap()
+            }
+            None => self.block_of(&self.ends().0),
+        }
+    }
+
+    fn block_of(&self, place: &Place) -> NodeId {
+        let view = self.editor.store().snapshot();
+        let node = view.node(&place.node).unwrap();
+        match is_text(node) {
+            true => node.parent().unwrap().clone(),
+            false => place.node.clone(),
+        }
+    }
+
+    fn mark(&self) -> (SmolStr, Attributes) {
+        let text = json!({"type": "text", "text": "x", "marks": [self.case["mark"]]});
+        let (mark, ..) = self.converted(json!({"type": "paragraph", "content": [text]}));
+        let Mark {
+            kind, attributes, ..
+        } = mark.unwrap();
+        (kind, attributes)
+    }
+
+    fn kind(&self) -> (SmolStr, Attributes) {
+        let mut block = json!({"type": self.case["type"]});
+        if !self.case["attrs"].is_null() {
+            block["attrs"] = self.case["attrs"].clone();
+        }
+        let (_, kind, attributes) = self.converted(block);
+        (kind, attributes)
+    }
+
+    /// The first mark, and the type and the attributes, of a block.
+    fn converted(&self, block: Value) -> (Option<Mark>, SmolStr, Attributes) {
+        let doc = json!({"type": "doc", "content": [block]}).to_string();
+        let options =
+            ProseMirrorOptions::new(crate::names_of(self.case["schema"].as_str().unwrap()));
+        let (spec, _) = from_prosemirror(&doc, &options).unwrap();
+        let mut draft = DataStore::new().begin("test").unwrap();
+        let top = draft.create(spec).unwrap();
+        let block = draft.children(&top).next().unwrap();
+        let marks = draft.children(block.id()).next();
+        let mark = marks.and_then(|text| text.marks().iter().next().cloned());
+        (mark, block.kind().into(), block.attributes().clone())
+    }
+
+    /// A text as it is in the document, where it is not in code.
+    fn text(&self, at: &Place) -> String {
+        let view = self.editor.store().snapshot();
+        let block = view.node(&self.block_of(at)).unwrap().kind() == "code-block";
+        let text = self.case["text"].as_str().unwrap_or("\n");
+        let newlines = ['\n', '\u{2028}', '\u{2029}', '\u{85}', '\u{fdd0}'];
+        let chars = text
+            .chars()
+            .map(|char| match newlines.iter().position(|&it| it == char) {
+                Some(nth) if !block => newlines[nth + 1],
+                _ => char,
+            });
+        chars.collect()
+    }
+
+    fn written(&self) -> Value {
+        let view = self.editor.store().snapshot();
+        let (json, _) = to_prosemirror(&view, &self.root, self.options).unwrap();
+        serde_json::from_str(&json).unwrap()
+    }
+}
+
+fn place_in(editor: &Editor, root: &NodeId, at: u64) -> Place {
+    let view = editor.store().snapshot();
+    let node = view.node(root).unwrap();
+    locate(&view, node, at as usize + 1).1.unwrap()
+}
+
+fn opened(doc: &Value, options: &ProseMirrorOptions, schema: &Schema) -> (Editor, NodeId) {
+    let (document, dropped) = from_prosemirror(&doc.to_string(), options).unwrap();
+    assert_eq!(dropped, [], "{doc}");
+    let store = StoreOptions::new().session(SESSION).schema(schema.clone());
+    let store = DataStore::with_options(store);
+    let mut transaction = store.begin("test").unwrap();
+    let root = transaction.create(document).unwrap();
+    transaction.set_root(&root).unwrap();
+    transaction.commit().unwrap();
+    (Editor::new(store, "test"), root)
+}
+
+fn span(from: &Place, to: &Place) -> TextSpan {
+    TextSpan::to(from.offset, to.node.clone(), to.offset)
+}
+
+/// The operations with the purpose of the command of a case.
+fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
+    let case = opened.case;
+    let command = case["command"].as_str().unwrap();
+    if case["node"].is_u64() {
+        let block = opened.block();
+        return vec![match command {
+            "deleteSelection" => delete_node().on(block),
+            _ => select_node().on(block),
+        }];
+    }
+    let (from, to) = opened.ends();
+    let over = span(&from, &to);
+    match command {
+        "deleteSelection" | "delete" | "deleteRange" => vec![from.on(delete_range(over))],
+        "insertText" | "newlineInCode" => {
+            let text = opened.text(&from);
+            vec![from.on(insert_text(from.offset, text))]
+        }
+        "insertTextOver" => {
+            let text = opened.text(&from);
+            vec![
+                from.on(delete_range(over)),
+                from.on(insert_text(from.offset, text)),
+            ]
+        }
+        "paste" => {
+            let (source, root) = self::opened(&case["source"], opened.options, schema);
+            let ends = [&case["from"], &case["to"]].map(|at| at.as_u64().unwrap());
+            let [start, end] = ends.map(|at| place_in(&source, &root, at));
+            source
+                .execute([start.on(copy_range(span(&start, &end)))])
+                .unwrap();
+            let fragment = source.clipboard().unwrap_or_default();
+            let mut operations = vec![from.on(paste_fragment(from.offset, fragment))];
+            if from != to {
+                operations.insert(0, from.on(delete_range(over)));
+            }
+            operations
+        }
+        "cutAndPaste" => vec![from.on(cut_range(over)), from.on(paste(from.offset))],
+        "copyOverItself" => vec![
+            from.on(copy_range(over.clone())),
+            from.on(delete_range(over)),
+            from.on(paste(from.offset)),
+        ],
+        "splitBlock" => {
+            let mut operations = vec![from.on(insert_paragraph(from.offset))];
+            if from != to {
+                operations.insert(0, from.on(delete_range(over)));
+            }
+            operations
+        }
+        "setBlockType" => {
+            let (kind, attributes) = opened.kind();
+            let pairs: Vec<_> = attributes
+                .iter()
+                .map(|(key, value)| (key.to_string(), value.clone()))
+                .collect();
+            vec![transform_node(kind, pairs).on(opened.block())]
+        }
+        "wrapIn" => vec![wrap_node(element("block-quote", [])).on(opened.block())],
+        "lift" | "liftEmptyBlock" => vec![lift_node().on(opened.block())],
+        "toggleMark" => {
+            let (kind, attributes) = opened.mark();
+            vec![from.on(toggle_mark_with(kind, attributes, over))]
+        }
+        "addMark" => {
+            let (kind, attributes) = opened.mark();
+            vec![from.on(apply_mark_with(kind, attributes, over))]
+        }
+        "removeMark" | "removeMarkType" => vec![from.on(remove_mark(opened.mark().0, over))],
+        "clearMarks" => vec![from.on(clear_formatting(over))],
+        "splitListItem" => vec![from.on(split_list_item(from.offset, "list-item"))],
+        _ => vec![],
+    }
+}
+
+/// The number of cases and of equal results for each command, and some differences.
+#[derive(Default)]
+struct Rates {
+    of: BTreeMap<String, [usize; 3]>,
+    /// The cases of cutting and pasting back that lead back to the document: in ProseMirror, here.
+    identities: BTreeMap<String, [usize; 2]>,
+}
+
+/// Runs these cases.
+fn compared(cases: &str) -> Rates {
+    let mut rates = Rates::default();
+    let schemas = ["basic", "list", "table", "tiptap"].map(|name| (name, crate::of_schema(name)));
+    let shown = std::env::var("DOCLOCK_SHOW").ok();
+    for line in cases.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        let command = case["command"].as_str().unwrap();
+        let (_, (options, schema)) = schemas
+            .iter()
+            .find(|(name, _)| case["schema"] == *name)
+            .unwrap();
+        let opened = Opened::new(&case, options, schema);
+        let before = image(&opened.editor.store().snapshot());
+        let operations = operations(&opened, schema);
+        let text = format!("{operations:?}");
+        let outcome = opened.editor.execute(operations);
+        let found = opened.written();
+        let expected = match case["result"].is_null() {
+            true => &case["doc"],
+            false => &case["result"],
+        };
+        let same = bare(found.clone()) == bare(expected.clone());
+        let counts = rates.of.entry(command.to_owned()).or_default();
+        counts[0] += 1;
+        counts[1] += usize::from(same);
+        counts[2] += usize::from(outcome.is_err() && !case["result"].is_null());
+        if ["cutAndPaste", "copyOverItself"].contains(&command) && !case["result"].is_null() {
+            let is_back =
+                |json: &Value| usize::from(bare(json.clone()) == bare(case["doc"].clone()));
+            let identities = rates.identities.entry(command.to_owned()).or_default();
+            identities[0] += is_back(expected);
+            identities[1] += is_back(&found);
+        }
+        if !same && shown.as_deref() == Some(command) {
+            println!(
+                "--- {} {}..{}",
+                case["schema"], case["anchor"], case["head"]
+            );
+            println!("doc      {}", brief(&case["doc"]));
+            println!("expected {}", brief(expected));
+            println!("found    {}", brief(&found));
+            match outcome.as_ref() {
+                Err(error) => println!(
+                    "{}",
+                    error.to_string().chars().take(300).collect::<String>()
+                ),
+                Ok(_) => println!("{}", text.chars().take(300).collect::<String>()),
+            }
+        }
+        if outcome.is_ok() && opened.editor.can_undo() {
+            opened.editor.undo().commit().unwrap();
+            assert_eq!(image(&opened.editor.store().snapshot()), before, "{line}");
+        }
+    }
+    rates
+}
+
+/// A document in few characters.
+fn brief(json: &Value) -> String {
+    let mut text = String::new();
+    let marks = json["marks"].as_array().into_iter().flatten();
+    let marks: Vec<&str> = marks.filter_map(|mark| mark["type"].as_str()).collect();
+    match (json["text"].as_str(), json["content"].as_array()) {
+        (Some(of), _) => write!(text, "{of:?}").unwrap(),
+        (None, content) => {
+            let content = content.into_iter().flatten().map(brief);
+            let content: Vec<String> = content.collect();
+            let attrs = json["attrs"].as_object().into_iter().flatten();
+            let attrs = attrs.filter(|(_, value)| !value.is_null());
+            let attrs: Vec<String> = attrs.map(|(_, value)| value.to_string()).collect();
+            let kind = json["type"].as_str().unwrap_or_default();
+            write!(text, "{kind}{}({})", attrs.join("."), content.join(" ")).unwrap();
+        }
+    }
+    if !marks.is_empty() {
+        write!(text, "^{}", marks.join("^")).unwrap();
+    }
+    text
+}
+
+fn percent([all, same, _]: [usize; 3]) -> f64 {
+    100.0 * same as f64 / all.max(1) as f64
+}
+
+fn check_rates(rates: &Rates) {
+    let mut low = Vec::new();
+    for row in ROWS {
+        let counts = rates.of.get(row.command).copied().unwrap_or_default();
+        let rate = percent(counts);
+        println!(
+            "{:24} {:6.1} % of {:5}, {:4} refused",
+            row.command, rate, counts[0], counts[2]
+        );
+        if rate < row.least {
+            low.push((row.command, rate, row.least));
+        }
+    }
+    println!("identities: {:?}", rates.identities);
+    assert_eq!(low, [], "these rates are lower than they were");
+}
+
+#[test]
+fn recorded_commands_have_the_results_of_prosemirror() {
+    check_rates(&compared(include_str!("operations.jsonl")));
+}
+
+/// With the packages installed (`npm ci` in `crates/formats/tests/prosemirror`), the cases are new
+/// each time.
+#[test]
+fn random_commands_have_the_results_of_prosemirror() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
+    if !folder.join("node_modules").exists() {
+        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
+    }
+    let given = std::env::var("SEED").ok();
+    let given = given.and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let count = std::env::var("DOCLOCK_COMMANDS").unwrap_or_else(|_| "2000".to_owned());
+    println!("SEED={seed}");
+    let mut arguments = vec!["operations.mjs".to_owned(), seed.to_string(), count];
+    arguments.extend(std::env::var("DOCLOCK_SHOW").ok());
+    let output = Command::new("node")
+        .current_dir(folder)
+        .args(arguments)
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    check_rates(&compared(&String::from_utf8(output.stdout).unwrap()));
+}
