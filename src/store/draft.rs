@@ -126,6 +126,11 @@ impl Draft {
         self.document.schema.as_deref()
     }
 
+    /// The schema, for edits that read it while they change the draft.
+    pub(crate) fn shared_schema(&self) -> Option<Arc<Schema>> {
+        self.document.schema.clone()
+    }
+
     /// Returns the changes so far, in order.
     #[inline]
     pub fn changes(&self) -> &[Change] {

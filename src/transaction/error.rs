@@ -224,6 +224,12 @@ pub enum OperationError {
         /// The type of list item that the operation names.
         item_type: SmolStr,
     },
+    /// The store has no schema, or the node is in no text block of it.
+    #[error("node {id} is not in a text block, by the schema of the store", id = Brief(.id))]
+    NoTextBlock {
+        /// The node.
+        id: NodeId,
+    },
     /// The document is not at the expected version.
     #[error("the document is at version {found}, not {expected}")]
     VersionConflict {
@@ -258,6 +264,7 @@ codes! { OperationError {
     Self::NotBehind { id, last } => "notBehind";
     Self::TypesDiffer { left, right } => "typesDiffer";
     Self::NoItem { id, item_type } => "noItem";
+    Self::NoTextBlock { id } => "noTextBlock";
     Self::VersionConflict { expected, found } => "versionConflict", 409;
     Self::Lease(error) => as error;
     Self::Failed(error) => "codeFailed" if retry_of(&**error), 500;

@@ -120,6 +120,19 @@ pub enum EditError {
         #[source]
         cause: OffsetError,
     },
+    /// The schema has no result for an edit of blocks: nothing that it deletes, inserts, splits,
+    /// joins, lifts or wraps fits there.
+    #[error("the edit at node {id} does not fit: no valid content of node {parent} of type {kind} has its result, by the rule `{content}`", id = Brief(.id), parent = Brief(.parent), kind = Brief(.kind), content = Brief(.content))]
+    DoesNotFit {
+        /// The node at which the edit begins.
+        id: NodeId,
+        /// The node whose content would be invalid.
+        parent: NodeId,
+        /// The type of that node.
+        kind: SmolStr,
+        /// The content expression of that type.
+        content: SmolStr,
+    },
     /// The value of an attribute is nested deeper than
     /// [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
     #[error(
@@ -240,6 +253,7 @@ impl EditError {
             | Self::TextOutOfRange { id, .. }
             | Self::MarkOutOfRange { id, .. }
             | Self::TooDeep { id, .. }
+            | Self::DoesNotFit { id, .. }
             | Self::Cycle { id, .. }
             | Self::RootDeleted { id }
             | Self::RootMoved { id, .. }
@@ -284,6 +298,7 @@ codes! { inherent EditError {
     Self::Offset { id, mark, cause } => "textOffset";
     Self::MarkOutOfRange { id, kind, start, end, len } => "markOutOfRange";
     Self::TooDeep { id, mark, attribute, levels, limit } => "attributeTooDeep";
+    Self::DoesNotFit { id, parent, kind, content } => "doesNotFit";
     Self::Cycle { id, parent } => "nodeCycle";
     Self::NotAChild { parent, child } => "notAChild";
     Self::RootDeleted { id } => "rootDeleted";

@@ -26,6 +26,23 @@ pub struct Fragment {
     /// Whether the last node was clipped. A paste then joins it with the content after it.
     #[serde(default)]
     pub open_end: bool,
+    /// How many nodes at the start are open: they began before the copied range, each a child of
+    /// the one before it. The first is the first of `nodes`, the last the text in which the range
+    /// begins.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub start_levels: usize,
+    /// How many nodes at the end are open.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub end_levels: usize,
+    /// The nodes around the copied range, without their content, the outermost first, and without
+    /// the top of the tree. A paste under a schema uses as many of them as it needs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ancestors: Vec<NodeSpec>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde passes it so")]
+fn is_zero(levels: &usize) -> bool {
+    *levels == 0
 }
 
 impl Fragment {
@@ -52,6 +69,22 @@ impl Fragment {
             return Ok(Self::default());
         };
         let (open_start, open_end) = open(&fork, start, end);
+        let whole = fork.to_one.is_empty() && fork.to_other.is_empty();
+        let levels = |way: usize| if whole { 1 } else { way };
+        let (start_levels, end_levels) = (levels(fork.to_one.len()), levels(fork.to_other.len()));
+        let inner = (!whole).then_some(fork.common);
+        let around = view.ancestors(&fork.common.id).chain(inner);
+        let mut ancestors = Vec::new();
+        for node in around.filter(|node| node.parent.is_some()) {
+            visit(node, &(0..0))?;
+            ancestors.push(node);
+        }
+        // From the outermost in.
+        ancestors.sort_by_key(|node| view.ancestors(&node.id).count());
+        let ancestors = ancestors
+            .into_iter()
+            .map(|node| NodeSpec::new(node.kind.clone()).with_attributes(node.attributes.clone()));
+        let ancestors = ancestors.collect();
         // Ancestors of the start come before it, so only their wrapping is copied.
         let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
         let mut copy = FragmentCopy::default();
@@ -75,7 +108,16 @@ impl Fragment {
             nodes: copy.finish(),
             open_start,
             open_end,
+            start_levels,
+            end_levels,
+            ancestors,
         })
+    }
+
+    /// Its nodes, and those around it.
+    #[doc(hidden)]
+    pub fn all_nodes(&self) -> impl Iterator<Item = &NodeSpec> {
+        self.nodes.iter().chain(&self.ancestors)
     }
 
     /// The same without ids.

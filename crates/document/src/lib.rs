@@ -54,6 +54,8 @@ mod view;
 
 // What only `internal` shows.
 #[allow(missing_docs, missing_debug_implementations)]
+mod fit;
+#[allow(missing_docs, missing_debug_implementations)]
 mod overlay;
 #[allow(missing_docs, missing_debug_implementations)]
 mod piece_map;
@@ -122,6 +124,10 @@ pub mod internal {
         pub use crate::limits::cost::{
             ARRANGED, BYTES, CHANGE, CONVERTED, LOOKED_UP, NODE, SIBLINGS, WRITTEN, marks,
         };
+    }
+
+    pub mod fit {
+        pub use crate::fit::{FitEdit, FitEdits, edit};
     }
 
     pub mod json {

@@ -378,6 +378,21 @@ impl Draft {
         })
     }
 
+    /// The marks that text typed at an offset goes on with, because the schema says so.
+    pub(crate) fn marks_that_go_on(&self, id: &NodeId, at: usize) -> Result<Vec<Mark>, EditError> {
+        let Some(schema) = self.schema() else {
+            return Ok(Vec::new());
+        };
+        let node = plan::find(self, id)?;
+        let near = node.marks().touching(&(at..at));
+        let marks = near.iter().filter(|mark| {
+            let range = mark.range.as_ref();
+            let ends = range.is_some_and(|it| it.end == at || at == 0 && it.start == 0);
+            ends && schema.is_inclusive(&mark.kind) == Some(true)
+        });
+        Ok(marks.cloned().collect())
+    }
+
     /// For each of these marks on a text whether it stands for a leaf.
     pub(crate) fn leaves(&self, text: &Text, marks: &Marks) -> Vec<bool> {
         let schema = self.schema();

@@ -34,12 +34,15 @@ macro_rules! span_to_scalars {
 mod attributes;
 mod blocks;
 mod clipboard;
+mod fitting;
 mod json;
 mod marks;
 mod order;
 mod range;
 mod text;
 mod tree;
+
+pub use blocks::JoinTarget;
 
 operations! {
     /// An operation on a node; [`on`](NodeOperation::on) or [`control`](crate::dsl::control) sets
@@ -60,10 +63,10 @@ operations! {
         ReorderChildren => reorder_children;
         CopyNode => copy_node, copy_node_to;
         CloneNodeWithChildren => clone_node_with_children, clone_node_with_children_to;
-        WrapNode => wrap_node;
-        LiftNode => lift_node;
-        IndentNode => indent_node, indent_node_in;
-        OutdentNode => outdent_node;
+        WrapNode => wrap_node, wrap_nodes_up_to;
+        LiftNode => lift_node, lift_nodes_up_to;
+        IndentNode => indent_node, indent_node_in, indent_nodes_up_to;
+        OutdentNode => outdent_node, outdent_nodes_up_to;
     }
 
     text {
@@ -71,7 +74,7 @@ operations! {
         InsertText => insert_text;
         DeleteTextRange => delete_text_range;
         DeleteRange => delete_range;
-        ReplaceText => replace_text;
+        ReplaceText => replace_text, type_over;
         ReplacePattern => replace_pattern;
         Wrap => wrap_text;
         Unwrap => unwrap_text;
@@ -85,14 +88,16 @@ operations! {
         SplitBlockNode => split_block_node;
         MergeBlockNodes => merge_block_nodes;
         AutoMergeTextNodes => auto_merge_text_nodes;
-        InsertParagraph => insert_paragraph, insert_paragraph_of;
+        InsertParagraph => insert_paragraph, insert_paragraph_of, insert_paragraph_over;
+        JoinBlock => join_block;
+        LiftEmptyBlock => lift_empty_block;
         SplitListItem => split_list_item;
         WrapInList => wrap_in_list, wrap_in_list_up_to;
     }
 
     marks {
         ApplyMark => apply_mark, apply_mark_with;
-        RemoveMark => remove_mark;
+        RemoveMark => remove_mark, remove_mark_with;
         ToggleMark => toggle_mark, toggle_mark_with;
         UpdateMark => update_mark;
         SetMarks => set_marks;
@@ -110,7 +115,7 @@ operations! {
     clipboard {
         Copy => copy_range;
         Cut => cut_range;
-        Paste => paste, paste_fragment;
+        Paste => paste, paste_fragment, paste_over;
         SelectNode => select_node;
         SelectRange => select_range;
     }

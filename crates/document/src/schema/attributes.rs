@@ -68,6 +68,18 @@ impl AttributeRules {
         }
     }
 
+    /// The attributes that a new node has to be given, because they have no default.
+    pub(super) fn has_open(&self) -> bool {
+        let mut rules = self.rules.values();
+        rules.any(|rule| rule.required && rule.default.is_none())
+    }
+
+    /// The names of the required attributes.
+    pub(super) fn required(&self) -> impl Iterator<Item = &SmolStr> {
+        let rules = self.rules.iter().filter(|(_, rule)| rule.required);
+        rules.map(|(name, _)| name)
+    }
+
     /// Whether there is a rule for an attribute, or none is needed.
     pub(super) fn takes(&self, attribute: &str) -> bool {
         self.others || self.rules.contains_key(attribute)

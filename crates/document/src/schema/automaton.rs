@@ -10,9 +10,9 @@ use super::error::ExpressionError;
 use super::expression::Expression;
 
 /// The number of a node type.
-pub(super) type Symbol = u16;
+pub(crate) type Symbol = u16;
 /// A state of the automaton.
-pub(super) type StateId = u32;
+pub(crate) type StateId = u32;
 
 /// The state from which nothing is accepted.
 pub(super) const DEAD: StateId = 0;

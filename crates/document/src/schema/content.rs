@@ -66,6 +66,32 @@ impl CompiledContent {
         self.automaton.step(self.automaton.start(), Some(symbol)) != DEAD
     }
 
+    /// The state before the first child.
+    pub(super) fn start(&self) -> StateId {
+        self.automaton.start()
+    }
+
+    /// The state after a child; `None` if it does not fit there.
+    pub(super) fn after(&self, state: StateId, symbol: Symbol) -> Option<StateId> {
+        let next = self.automaton.step(state, Some(symbol));
+        (next != DEAD).then_some(next)
+    }
+
+    /// The state before the child at an index, where the children before it are valid.
+    pub(super) fn state_at(
+        &self,
+        index: usize,
+        symbol: &dyn Fn(usize) -> Option<Symbol>,
+    ) -> Option<StateId> {
+        let children = ChildTypes { len: index, symbol };
+        self.state_before(&children, index).ok()
+    }
+
+    /// Whether no child is missing.
+    pub(super) fn may_end(&self, state: StateId) -> bool {
+        self.automaton.accepts(state)
+    }
+
     /// Checks all children.
     pub(super) fn check(&self, children: &ChildTypes<'_>) -> Result<(), Misfit> {
         let start = self.automaton.start();

@@ -34,6 +34,7 @@ mod check;
 mod content;
 mod error;
 mod expression;
+mod fill;
 mod spec;
 mod touched;
 
@@ -44,7 +45,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
 use attributes::AttributeRules;
-use automaton::{Symbol, VisitBudget};
+use automaton::VisitBudget;
+pub(crate) use automaton::{StateId, Symbol};
 use content::CompiledContent;
 pub use error::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
 pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
@@ -116,6 +118,7 @@ struct MarkRules {
     /// `None` for all.
     excludes: Option<HashSet<SmolStr>>,
     leaf: Option<bool>,
+    inclusive: Option<bool>,
 }
 
 #[derive(Clone)]
@@ -125,6 +128,7 @@ struct TypeRules {
     /// `None` for all.
     marks: Option<HashSet<SmolStr>>,
     attributes: AttributeRules,
+    inline: bool,
 }
 
 impl TypeRules {
@@ -158,6 +162,7 @@ impl Schema {
                 attributes: AttributeRules::new(name, &mark.attributes, mark.unknown_attributes)?,
                 excludes: excluded_marks(name, mark, &known)?,
                 leaf: mark.leaf,
+                inclusive: mark.inclusive,
             };
             Ok((name.clone(), rules))
         });
@@ -177,6 +182,7 @@ impl Schema {
                 text: node.text.unwrap_or(node.content.is_none()),
                 marks: allowed_marks(name, node, &marks)?,
                 attributes: AttributeRules::new(name, &node.attributes, node.unknown_attributes)?,
+                inline: fill::is_inline(name, node, spec.root.as_ref()),
             })
         });
         let types = types.collect::<Result<Vec<_>, _>>()?;

@@ -57,7 +57,7 @@ impl SchemaBuilder {
 ///
 /// In JSON all fields are optional: `{"group": "block", "content": "inline*", "text": false,
 /// "marks": "bold link", "attributes": {"level": {"type": "integer", "default": 1}},
-/// "unknownAttributes": false}`.
+/// "unknownAttributes": false, "inline": false, "defining": true, "isolating": false, "code": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -74,6 +74,14 @@ pub struct NodeType {
     pub(super) attributes: Definitions<AttributeSpec>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) unknown_attributes: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) inline: Option<bool>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) defining: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) isolating: bool,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) code: bool,
 }
 
 impl NodeType {
@@ -121,6 +129,37 @@ impl NodeType {
         self
     }
 
+    /// Sets whether nodes of the type are parts of a line of text: a text with marks, an image. By
+    /// default they are if they may have text and no children, and are in no group `block`.
+    ///
+    /// Edits of blocks use this, as they do the rules below: a split, a join, a paste. No commit
+    /// checks it.
+    pub fn inline(mut self, inline: bool) -> Self {
+        self.inline = Some(inline);
+        self
+    }
+
+    /// Sets whether a node of the type stays around content that replaces all of its own, and is
+    /// kept around its content by a paste: a heading, a quote, a list item.
+    pub fn defining(mut self, defining: bool) -> Self {
+        self.defining = defining;
+        self
+    }
+
+    /// Sets whether edits at the ends of a node of the type stay in it: Backspace at the start of a
+    /// table cell does not join it with the cell before it.
+    pub fn isolating(mut self, isolating: bool) -> Self {
+        self.isolating = isolating;
+        self
+    }
+
+    /// Sets whether the text of the type is code: without leaves such as images. A newline in it is
+    /// a character.
+    pub fn code(mut self, code: bool) -> Self {
+        self.code = code;
+        self
+    }
+
     /// The names of the allowed marks; `None` for all.
     pub(super) fn allowed_marks(&self) -> Option<&str> {
         self.marks.as_deref().filter(|marks| marks.trim() != "_")
@@ -130,7 +169,7 @@ impl NodeType {
 /// The rules for the marks of one kind.
 ///
 /// In JSON all fields are optional: `{"attributes": {"href": {"type": "string", "required": true}},
-/// "unknownAttributes": false, "excludes": "code", "leaf": false}`.
+/// "unknownAttributes": false, "excludes": "code", "inclusive": true, "leaf": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -143,6 +182,8 @@ pub struct MarkType {
     pub(super) excludes: Option<SmolStr>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) leaf: Option<bool>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) inclusive: Option<bool>,
 }
 
 impl MarkType {
@@ -196,6 +237,34 @@ impl MarkType {
     /// ```
     pub fn excludes(mut self, marks: impl Into<SmolStr>) -> Self {
         self.excludes = Some(marks.into());
+        self
+    }
+
+    /// Sets whether text that is typed at the end of the mark has it, too: bold text goes on, a link
+    /// does not. By default no mark does.
+    ///
+    /// ```
+    /// use doclock::dsl::*;
+    /// use doclock::schema::{MarkType, NodeType, Schema};
+    /// use doclock::{DataStore, Editor, StoreOptions, View};
+    ///
+    /// let schema = Schema::builder()
+    ///     .node("text", NodeType::new())
+    ///     .mark("bold", MarkType::new().inclusive(true))
+    ///     .build()?;
+    /// let ann = Editor::new(DataStore::with_options(StoreOptions::new().schema(schema)), "ann");
+    /// ann.execute([
+    ///     create(text_node("text", "bold").with_id("t")),
+    ///     apply_mark("bold", ..).on("t"),
+    ///     insert_text(4, "er").on("t"),
+    /// ])?;
+    /// let snapshot = ann.store().snapshot();
+    /// let marks: Vec<_> = snapshot.node("t").unwrap().marks().iter().collect();
+    /// assert_eq!(marks[0].range, Some(0..6));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn inclusive(mut self, inclusive: bool) -> Self {
+        self.inclusive = Some(inclusive);
         self
     }
 

@@ -25,9 +25,10 @@ export const some = (most, make) => Array.from({length: random(most + 1)}, make)
 // --- Four schemas ---
 
 const listed = addListNodes(plain.spec.nodes, "paragraph block*", "block")
-const breaking = listed.update("hard_break", {
-  ...listed.get("hard_break"), linebreakReplacement: true,
+const breaks = nodes => nodes.update("hard_break", {
+  ...nodes.get("hard_break"), linebreakReplacement: true,
 })
+const breaking = breaks(listed)
 // Marks that exclude others on one side or both, and a mark that accompanies itself.
 const excluding = {
   ...plain.spec.marks.update("strong", {...plain.spec.marks.get("strong"), excludes: "strong em"})
@@ -49,9 +50,16 @@ export const schemas = {
   tiptap: getSchema([StarterKit]),
 }
 
+// The same, where a newline of code becomes a hard break, as in the documents of doclock.
+export const breakingSchemas = {
+  ...schemas,
+  basic: new Schema({nodes: breaks(plain.spec.nodes), marks: plain.spec.marks}),
+  table: new Schema({nodes: breaks(schemas.table.spec.nodes), marks: plain.spec.marks}),
+}
+
 // The generators of one schema. Its types have one of two names.
-export function kit(name) {
-  const schema = schemas[name], {nodes, marks} = schema
+export function kit(name, schema = schemas[name]) {
+  const {nodes, marks} = schema
   const hardBreak = nodes.hard_break || nodes.hardBreak
   const codeBlock = nodes.code_block || nodes.codeBlock
   const rule = nodes.horizontal_rule || nodes.horizontalRule

@@ -27,17 +27,24 @@ pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
         "basic" => return (basic(), basic_schema()),
         "tiptap" => return (tiptap(), tiptap_schema()),
         "list" => json!({
-            "nodes": {"document": {"attributes": {"title": {"type": "string"}}}},
-            "marks": {"note": {"attributes": {"id": {"type": "string"}}}},
+            "nodes": {
+                "document": {"attributes": {"title": {"type": "string"}}},
+                "heading": {"marks": "em link note image"},
+            },
+            "marks": {
+                "note": {"attributes": {"id": {"type": "string"}}, "excludes": "", "inclusive": true},
+                "bold": {"excludes": "bold em"},
+                "code": {"excludes": "_"},
+            },
         }),
         _ => {
-            let cell = json!({"content": "block+", "attributes": {
+            let cell = json!({"content": "block+", "isolating": true, "attributes": {
                 "colspan": {"type": "integer"},
                 "rowspan": {"type": "integer"},
                 "colwidth": {"type": "array"},
             }});
             json!({"nodes": {
-                "table": {"group": "block", "content": "table-row+"},
+                "table": {"group": "block", "content": "table-row+", "isolating": true},
                 "table-row": {"content": "(table-cell | table-header)*"},
                 "table-cell": cell,
                 "table-header": cell,

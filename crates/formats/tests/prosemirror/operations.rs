@@ -5,8 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use doclock::document::{Attributes, Mark, Node};
-use doclock::transaction::{NodeOperation, Operation, TextSpan};
+use doclock::document::{Attributes, Mark, Node, Position, Selection, TextSelection};
+use doclock::transaction::on_node::JoinTarget;
+use doclock::transaction::{
+    NodeOperation, Operation, TextSpan, TransactionError, TransactionResult,
+};
 use doclock::{DataStore, Editor, NodeId, StoreOptions, View, dsl::*, schema::Schema};
 use doclock_formats::prosemirror::{ProseMirrorOptions, from_prosemirror, to_prosemirror};
 use serde_json::{Value, json};
@@ -127,8 +130,7 @@ fn locate(view: &impl View, node: &Node, at: usize) -> (usize, Option<Place>) {
         found = found.or(inner.1);
         size += inner.0;
     }
-    let has_text = ["paragraph", "heading", "code-block"].contains(&node.kind());
-    if at == 1 && has_text && node.children().is_empty() {
+    if at == 1 && is_block(node) && node.children().is_empty() {
         found = Some(Place {
             node: node.id().clone(),
             offset: 0,
@@ -139,6 +141,10 @@ fn locate(view: &impl View, node: &Node, at: usize) -> (usize, Option<Place>) {
 
 fn is_text(node: &Node) -> bool {
     node.kind() == "inline-text"
+}
+
+fn is_block(node: &Node) -> bool {
+    ["paragraph", "heading", "code-block"].contains(&node.kind())
 }
 
 /// The block that begins at a position.
@@ -168,10 +174,6 @@ impl<'a> Opened<'a> {
         }
     }
 
-    fn place(&self, field: &str) -> Place {
-        place_in(&self.editor, &self.root, self.case[field].as_u64().unwrap())
-    }
-
     fn ends(&self) -> (Place, Place) {
         let ends = [&self.case["anchor"], &self.case["head"]].map(|end| end.as_u64().unwrap());
         let [from, to] = [ends[0].min(ends[1]), ends[0].max(ends[1])];
@@ -198,6 +200,56 @@ impl<'a> Opened<'a> {
             true => node.parent().unwrap().clone(),
             false => place.node.clone(),
         }
+    }
+
+    fn is_code(&self, place: &Place) -> bool {
+        let view = self.editor.store().snapshot();
+        view.node(&self.block_of(place)).unwrap().kind() == "code-block"
+    }
+
+    fn len_of(&self, place: &Place) -> usize {
+        let view = self.editor.store().snapshot();
+        view.node(&place.node).unwrap().text().len()
+    }
+
+    /// The text blocks from one position to another.
+    fn blocks(&self, from: &Place, to: &Place) -> Vec<NodeId> {
+        let view = self.editor.store().snapshot();
+        let (first, last) = (self.block_of(from), self.block_of(to));
+        let all = view.descendants(&self.root);
+        let blocks = all
+            .filter(|node| is_block(node))
+            .map(|node| node.id().clone());
+        let mut found: Vec<NodeId> = Vec::new();
+        for block in blocks.skip_while(|block| *block != first) {
+            let ends = block == last;
+            found.push(block);
+            if ends {
+                break;
+            }
+        }
+        found
+    }
+
+    /// The items around two positions, in the innermost list around both.
+    fn items(&self, from: &Place, to: &Place) -> Option<(NodeId, NodeId)> {
+        let view = self.editor.store().snapshot();
+        let way = |place: &Place| -> Vec<NodeId> {
+            let mut way = vec![place.node.clone()];
+            way.extend(view.ancestors(&place.node).map(|node| node.id().clone()));
+            way
+        };
+        let (from, to) = (way(from), way(to));
+        let child_of = |way: &[NodeId], list: &NodeId| {
+            let at = way.iter().position(|id| id == list)?;
+            way.get(at.checked_sub(1)?).cloned()
+        };
+        let lists = from
+            .iter()
+            .filter(|id| view.node(*id).unwrap().kind() == "list");
+        let mut lists = lists.filter(|id| to.contains(id));
+        let list = lists.next()?;
+        Some((child_of(&from, list)?, child_of(&to, list)?))
     }
 
     fn mark(&self) -> (SmolStr, Attributes) {
@@ -281,26 +333,21 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
     let case = opened.case;
     let command = case["command"].as_str().unwrap();
     if case["node"].is_u64() {
-        let block = opened.block();
-        return vec![match command {
-            "deleteSelection" => delete_node().on(block),
-            _ => select_node().on(block),
-        }];
+        return of_node(opened, command);
     }
     let (from, to) = opened.ends();
     let over = span(&from, &to);
+    let join = |target, forward| vec![from.on(join_block(target, forward))];
     match command {
         "deleteSelection" | "delete" | "deleteRange" => vec![from.on(delete_range(over))],
+        "newlineInCode" if !opened.is_code(&from) => vec![],
         "insertText" | "newlineInCode" => {
             let text = opened.text(&from);
             vec![from.on(insert_text(from.offset, text))]
         }
         "insertTextOver" => {
             let text = opened.text(&from);
-            vec![
-                from.on(delete_range(over)),
-                from.on(insert_text(from.offset, text)),
-            ]
+            vec![from.on(type_over(from.offset, to.node.clone(), to.offset, text))]
         }
         "paste" => {
             let (source, root) = self::opened(&case["source"], opened.options, schema);
@@ -309,36 +356,50 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
             source
                 .execute([start.on(copy_range(span(&start, &end)))])
                 .unwrap();
-            let fragment = source.clipboard().unwrap_or_default();
-            let mut operations = vec![from.on(paste_fragment(from.offset, fragment))];
-            if from != to {
-                operations.insert(0, from.on(delete_range(over)));
-            }
-            operations
+            vec![from.on(paste_over(over, source.clipboard()))]
         }
-        "cutAndPaste" => vec![from.on(cut_range(over)), from.on(paste(from.offset))],
+        "cutAndPaste" => vec![],
+        "copyOverItself" if from == to => vec![],
         "copyOverItself" => vec![
             from.on(copy_range(over.clone())),
-            from.on(delete_range(over)),
-            from.on(paste(from.offset)),
+            from.on(paste_over(over, None)),
         ],
-        "splitBlock" => {
-            let mut operations = vec![from.on(insert_paragraph(from.offset))];
-            if from != to {
-                operations.insert(0, from.on(delete_range(over)));
-            }
-            operations
+        "splitBlock" => vec![from.on(insert_paragraph_over(over))],
+        "exitCode" if opened.is_code(&from) => {
+            let len = opened.len_of(&from);
+            vec![from.on(insert_paragraph(len))]
         }
+        "joinBackward" => join(JoinTarget::Any, false),
+        "joinForward" => join(JoinTarget::Any, true),
+        "joinTextblockBackward" => join(JoinTarget::Text, false),
+        "joinTextblockForward" => join(JoinTarget::Text, true),
+        "joinUp" => join(JoinTarget::Around, false),
+        "joinDown" => vec![to.on(join_block(JoinTarget::Around, true))],
         "setBlockType" => {
             let (kind, attributes) = opened.kind();
-            let pairs: Vec<_> = attributes
-                .iter()
-                .map(|(key, value)| (key.to_string(), value.clone()))
-                .collect();
-            vec![transform_node(kind, pairs).on(opened.block())]
+            let pairs = || -> Vec<_> {
+                let pairs = attributes.iter();
+                pairs
+                    .map(|(key, value)| (key.to_string(), value.clone()))
+                    .collect()
+            };
+            let blocks = opened.blocks(&from, &to).into_iter();
+            blocks
+                .map(|block| transform_node(kind.clone(), pairs()).on(block))
+                .collect()
         }
-        "wrapIn" => vec![wrap_node(element("block-quote", [])).on(opened.block())],
-        "lift" | "liftEmptyBlock" => vec![lift_node().on(opened.block())],
+        "wrapIn" => {
+            let quote = wrap_nodes_up_to(to.node.clone(), element("block-quote", []));
+            vec![from.on(quote)]
+        }
+        "wrapInList" => {
+            let (kind, attributes) = opened.kind();
+            let list = element(kind, []).with_attributes(attributes);
+            let item = element("list-item", []);
+            vec![from.on(wrap_in_list_up_to(to.node.clone(), list, item))]
+        }
+        "lift" => vec![from.on(lift_nodes_up_to(to.node.clone()))],
+        "liftEmptyBlock" => vec![from.on(lift_empty_block())],
         "toggleMark" => {
             let (kind, attributes) = opened.mark();
             vec![from.on(toggle_mark_with(kind, attributes, over))]
@@ -347,9 +408,46 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
             let (kind, attributes) = opened.mark();
             vec![from.on(apply_mark_with(kind, attributes, over))]
         }
-        "removeMark" | "removeMarkType" => vec![from.on(remove_mark(opened.mark().0, over))],
+        "removeMark" => {
+            let (kind, attributes) = opened.mark();
+            vec![from.on(remove_mark_with(kind, attributes, over))]
+        }
+        "removeMarkType" => vec![from.on(remove_mark(opened.mark().0, over))],
         "clearMarks" => vec![from.on(clear_formatting(over))],
-        "splitListItem" => vec![from.on(split_list_item(from.offset, "list-item"))],
+        "splitListItem" if opened.block_of(&from) == opened.block_of(&to) => {
+            let mut operations = vec![from.on(split_list_item(from.offset, "list-item"))];
+            if from != to {
+                operations.insert(0, from.on(delete_range(over)));
+            }
+            operations
+        }
+        "liftListItem" | "sinkListItem" => {
+            let Some((first, last)) = opened.items(&from, &to) else {
+                return vec![];
+            };
+            vec![match command {
+                "liftListItem" => outdent_nodes_up_to(last).on(first),
+                _ => indent_nodes_up_to(last).on(first),
+            }]
+        }
+        _ => vec![],
+    }
+}
+
+/// The operation of a command for a selected block.
+fn of_node(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
+    let block = opened.block();
+    match command {
+        "deleteSelection" => vec![delete_node().on(block)],
+        "createParagraphNear" => {
+            let view = opened.editor.store().snapshot();
+            let index = view.index_in_parent(&block).unwrap();
+            let parent = view.parent(&block).unwrap().clone();
+            let index = if index == 0 { 0 } else { index + 1 };
+            vec![add_child(element("paragraph", []), Some(index)).on(parent)]
+        }
+        "joinUp" => vec![join_block(JoinTarget::Around, false).on(block)],
+        "joinDown" => vec![join_block(JoinTarget::Around, true).on(block)],
         _ => vec![],
     }
 }
@@ -378,7 +476,10 @@ fn compared(cases: &str) -> Rates {
         let before = image(&opened.editor.store().snapshot());
         let operations = operations(&opened, schema);
         let text = format!("{operations:?}");
-        let outcome = opened.editor.execute(operations);
+        let outcome = match command {
+            "cutAndPaste" => cut_and_paste(&opened),
+            _ => opened.editor.execute(operations),
+        };
         let found = opened.written();
         let expected = match case["result"].is_null() {
             true => &case["doc"],
@@ -413,11 +514,36 @@ fn compared(cases: &str) -> Rates {
             }
         }
         if outcome.is_ok() && opened.editor.can_undo() {
-            opened.editor.undo().commit().unwrap();
+            while opened.editor.can_undo() {
+                opened.editor.undo().commit().unwrap();
+            }
             assert_eq!(image(&opened.editor.store().snapshot()), before, "{line}");
         }
     }
     rates
+}
+
+/// Cuts what is selected and pastes it where the caret is then.
+fn cut_and_paste(opened: &Opened<'_>) -> Result<TransactionResult, TransactionError> {
+    let (from, to) = opened.ends();
+    if from == to {
+        return opened.editor.execute(Vec::<Operation>::new());
+    }
+    let [start, end] = [&from, &to].map(|it| Position::new(it.node.clone(), it.offset));
+    opened.editor.select(Selection::new(start, end)).unwrap();
+    opened
+        .editor
+        .execute([from.on(cut_range(span(&from, &to)))])?;
+    let Some(Selection::Text(TextSelection { focus, .. })) = opened.editor.selection() else {
+        panic!(
+            "no caret: {from:?} {to:?} {} {}",
+            brief(&opened.written()),
+            opened.case
+        );
+    };
+    opened
+        .editor
+        .execute([paste(focus.offset).on(focus.node_id)])
 }
 
 /// A document in few characters.

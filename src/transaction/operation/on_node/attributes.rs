@@ -4,8 +4,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use super::fitting::{fits_blocks, is_text};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, marks, text_size};
-use crate::document::{Budget, Mark, value};
+use crate::document::fit::FitEdit;
+use crate::document::{Attributes, Budget, Mark, plan, value};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::operation::unit;
@@ -164,6 +166,23 @@ impl OperationOn<NodeId> for TransformNode {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let kept = |on: &Draft, name: &str| {
+            let schema = on.schema();
+            schema.is_none_or(|schema| schema.allows_attribute(&self.kind, name))
+        };
+        let node = plan::find(on, id)?;
+        let old = node.attributes().iter();
+        let mut attributes: Attributes = old
+            .filter(|(name, _)| kept(on, name))
+            .map(|(name, value)| (name.clone(), value.clone()))
+            .collect();
+        for (name, value) in self.attrs.iter() {
+            attributes.set(name.into(), Some(value.clone()).filter(|it| !it.is_null()));
+        }
+        let edit = FitEdit::SetType(&self.kind, &attributes);
+        if is_text(on, id)? && fits_blocks(on, id, None, &edit)? {
+            return Ok(());
+        }
         on.set_type(id, self.kind)?;
         Ok(on.set_attrs(id, *self.attrs)?)
     }

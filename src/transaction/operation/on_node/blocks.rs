@@ -3,16 +3,18 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::range::place_of;
+use super::fitting::{fits, fits_blocks, is_text, plain};
+use super::range::{self, place_of};
 use super::tree::{insert_around, position_and_parent_position, resolve_some, split_children};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
+use crate::document::fit::FitEdit;
 use crate::document::plan::find;
 use crate::document::{Budget, Limit, Node, NodeSpec, SplitPoint, View, cost};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
-use crate::transaction::operation::NodeRef;
 use crate::transaction::operation::unit;
+use crate::transaction::operation::{NodeRef, TextSpan};
 use crate::transaction::run::resolve;
 
 /// Splits a text node before the character at `offset`. The text from there on, with its marks,
@@ -196,7 +198,26 @@ impl OperationOn<NodeId> for AutoMergeTextNodes {
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn insert_paragraph(offset: usize) -> NodeOperation {
-    InsertParagraph { offset, kind: None }.into()
+    InsertParagraph {
+        offset,
+        kind: None,
+        end: None,
+        end_node_id: None,
+    }
+    .into()
+}
+
+/// Replaces a range by the end of a block and the beginning of another: [`insert_paragraph`] over a
+/// selection.
+pub fn insert_paragraph_over(extent: impl Into<TextSpan>) -> NodeOperation {
+    let (offset, end, end_node_id) = extent.into().into_parts();
+    InsertParagraph {
+        offset,
+        kind: None,
+        end,
+        end_node_id,
+    }
+    .into()
 }
 
 /// Begins a new block of another type: [`insert_paragraph`] with a type.
@@ -204,6 +225,8 @@ pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOpera
     InsertParagraph {
         offset,
         kind: Some(kind.into()),
+        end: None,
+        end_node_id: None,
     }
     .into()
 }
@@ -217,6 +240,12 @@ pub struct InsertParagraph {
     /// The type of the new block; that of the old block for `None`.
     #[serde(rename = "type", default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<SmolStr>,
+    /// The end of the range that is deleted first, exclusive; nothing is deleted for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
+    /// The node in which that range ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_node_id: Option<NodeRef>,
 }
 
 impl OperationOn<NodeId> for InsertParagraph {
@@ -225,10 +254,22 @@ impl OperationOn<NodeId> for InsertParagraph {
     }
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
-        unit::of_offset(on, id, &mut self.offset)
+        let (end, end_node) = (self.end.as_mut(), self.end_node_id.as_ref());
+        unit::of_extent(on, id, &mut self.offset, end, end_node)
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let end = match self.end_node_id.is_some() {
+            true => self.end,
+            false => Some(self.end.unwrap_or(self.offset)),
+        };
+        let over = range::resolve(on, id, self.offset, end, self.end_node_id.as_ref())?;
+        if fits(on, &over, &FitEdit::Split(self.kind.as_deref()))? {
+            return Ok(());
+        }
+        if over.start != over.end {
+            range::delete_range(on, &over)?;
+        }
         let (at, _) = position_and_parent_position(on, id)?;
         split_at_caret(on, id, self.offset)?;
         let block = SplitPoint {
@@ -237,6 +278,79 @@ impl OperationOn<NodeId> for InsertParagraph {
         };
         on.split_node(&at.parent, block, self.kind)?;
         Ok(())
+    }
+}
+
+/// Which blocks [`join_block`] joins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+#[non_exhaustive]
+pub enum JoinTarget {
+    /// The block, with what is before it or after it: it is joined, moved into a list, or lifted
+    /// out of one, as Backspace and Delete do at the ends of a block.
+    Any,
+    /// The block and the text block before it or after it.
+    Text,
+    /// The innermost node around it that can be joined with its sibling and is no text block.
+    Around,
+}
+
+/// Joins the text block that the node is or is in with the one before it, or with the one after it
+/// if `forward`: Backspace at its start, Delete at its end. The schema decides about the result; an
+/// edit without one is an error. It is an error in a document without a schema.
+pub fn join_block(target: JoinTarget, forward: bool) -> NodeOperation {
+    JoinBlock { target, forward }.into()
+}
+
+/// See [`join_block`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct JoinBlock {
+    /// Which blocks are joined.
+    pub target: JoinTarget,
+    /// Whether with the one after it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub forward: bool,
+}
+
+impl OperationOn<NodeId> for JoinBlock {
+    without!(size, positions);
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let edit = match self.target {
+            JoinTarget::Any => FitEdit::Join(self.forward),
+            JoinTarget::Text => FitEdit::JoinText(self.forward),
+            JoinTarget::Around => FitEdit::JoinSibling(self.forward),
+        };
+        required(fits_blocks(on, id, None, &edit)?, id)
+    }
+}
+
+/// Lifts the empty text block that the node is or is in out of its parent, or splits the parent
+/// before it if other blocks come after it: Enter in an empty block. It is an error in a document
+/// without a schema.
+pub fn lift_empty_block() -> NodeOperation {
+    LiftEmptyBlock {}.into()
+}
+
+/// See [`lift_empty_block`].
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct LiftEmptyBlock {}
+
+impl OperationOn<NodeId> for LiftEmptyBlock {
+    without!(size, positions);
+
+    fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        required(fits_blocks(on, id, None, &FitEdit::LiftEmpty)?, id)
+    }
+}
+
+/// An edit that only a schema defines.
+fn required(fits: bool, id: &NodeId) -> Edited {
+    match fits {
+        true => Ok(()),
+        false => Err(OperationError::NoTextBlock { id: id.clone() }),
     }
 }
 
@@ -296,6 +410,10 @@ impl OperationOn<NodeId> for SplitListItem {
                 kind == self.item_type
             });
         on.spend(Limit::Steps, |_| cost::LOOKED_UP * path.len())?;
+        let at = range::resolve(on, id, self.offset, Some(self.offset), None)?;
+        if found && fits(on, &at, &FitEdit::SplitItem(&self.item_type))? {
+            return Ok(());
+        }
         if !found {
             return Err(OperationError::NoItem {
                 id: id.clone(),
@@ -368,6 +486,14 @@ impl OperationOn<NodeId> for WrapInList {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { list, item, .. } = self;
         let last = resolve_some(on, self.last_id.as_ref())?;
+        if let (Some((kind, attributes)), Some(_)) = (plain(&list), plain(&item))
+            && is_text(on, id)?
+        {
+            let edit = FitEdit::WrapInList(kind, attributes);
+            if fits_blocks(on, id, last.as_ref(), &edit)? {
+                return Ok(());
+            }
+        }
         let wrapped = siblings_up_to(on, id, last.as_ref())?;
         on.check_limit(Limit::Nodes, item.len() * wrapped.len())?;
         let items = std::iter::repeat_n(item, wrapped.len());
@@ -393,7 +519,7 @@ fn split_at_caret(on: &mut Draft, id: &NodeId, offset: usize) -> Edited {
 }
 
 /// A node and its siblings up to another, or only the node.
-fn siblings_up_to(
+pub(super) fn siblings_up_to(
     on: &Draft,
     id: &NodeId,
     last: Option<&NodeId>,

@@ -2,10 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::fitting::fits;
 use super::range::{
     self, CheckedRange, all_children, are_alike, is_text_block, place_of, reselect,
 };
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
+use crate::document::fit::FitEdit;
 use crate::document::{
     Budget, ChildPosition, EditError, Fragment, Limit, Mark, Node, NodeSpec, Position, Selection,
     SplitPoint, Text, View, cost, plan,
@@ -96,6 +98,9 @@ impl OperationOn<NodeId> for Cut {
 /// Inserts the contents of the clipboard, under new ids, before the character at `offset`. An empty
 /// clipboard is an error.
 ///
+/// Under a schema with text blocks, the content fits in: it is joined with the halves of the text,
+/// wrapped, and filled where the schema requires it. What cannot fit is an error. Without one:
+///
 /// Text is inserted between the halves of the text node, and is joined with each half that has the
 /// same type and attributes. Blocks are inserted between the halves of the node's block. A first or
 /// last block that was clipped when it was copied is joined with the half next to it, if both have
@@ -111,6 +116,8 @@ pub fn paste(offset: usize) -> NodeOperation {
     Paste {
         offset,
         fragment: None,
+        end: None,
+        end_node_id: None,
     }
     .into()
 }
@@ -120,6 +127,23 @@ pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
     Paste {
         offset,
         fragment: Some(fragment),
+        end: None,
+        end_node_id: None,
+    }
+    .into()
+}
+
+/// Replaces a range by the contents of the clipboard, or by a given fragment.
+pub fn paste_over(
+    extent: impl Into<TextSpan>,
+    fragment: impl Into<Option<Fragment>>,
+) -> NodeOperation {
+    let (offset, end, end_node_id) = extent.into().into_parts();
+    Paste {
+        offset,
+        fragment: fragment.into(),
+        end,
+        end_node_id,
     }
     .into()
 }
@@ -133,23 +157,32 @@ pub struct Paste {
     /// The fragment; the clipboard for `None`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub fragment: Option<Fragment>,
+    /// The end of the range that it replaces, exclusive; nothing is replaced for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
+    /// The node in which that range ends.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_node_id: Option<NodeRef>,
 }
 
 impl OperationOn<NodeId> for Paste {
     fn size(&self, budget: &Budget) -> SizeCheck {
-        let mut nodes = self.fragment.iter().flat_map(|fragment| &fragment.nodes);
-        nodes.try_for_each(|node| budget.spec(node))
+        let nodes = self.fragment.iter().flat_map(Fragment::all_nodes);
+        nodes.into_iter().try_for_each(|node| budget.spec(node))
     }
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
-        unit::of_offset(on, id, &mut self.offset)?;
+        let (end, end_node) = (self.end.as_mut(), self.end_node_id.as_ref());
+        unit::of_extent(on, id, &mut self.offset, end, end_node)?;
         let fragment = self.fragment.iter_mut();
         let mut nodes = fragment.flat_map(|fragment| &mut fragment.nodes);
         nodes.try_for_each(|node| unit::of_new_node(on, node))
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        let Self { offset, fragment } = self;
+        let Self {
+            offset, fragment, ..
+        } = self;
         let node = plan::find(on, id)?;
         if offset > node.text().len() {
             return Err(plan::out_of_range(node, &(offset..offset)).into());
@@ -160,6 +193,18 @@ impl OperationOn<NodeId> for Paste {
             .ok_or(OperationError::EmptyClipboard)?
             .without_ids();
         let at = Position::new(id.clone(), offset);
+        let end = match self.end_node_id.is_some() {
+            true => self.end,
+            false => Some(self.end.unwrap_or(offset)),
+        };
+        let over = range::resolve(on, id, offset, end, self.end_node_id.as_ref())?;
+        if fits(on, &over, &FitEdit::Paste(&fragment))? {
+            return Ok(());
+        }
+        if over.start != over.end {
+            range::delete_range(on, &over)?;
+        }
+        let node = plan::find(on, id)?;
         match fragment.text_like(node) {
             // Needs no halves, so it also works where the text node cannot be split.
             Some((text, marks)) => splice(on, &at, text, marks),

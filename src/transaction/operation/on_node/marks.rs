@@ -103,6 +103,24 @@ pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> Nod
     let (start, end, end_node_id) = extent.into().into_parts();
     RemoveMark {
         mark: kind.into(),
+        attributes: None,
+        start,
+        end,
+        end_node_id,
+    }
+    .into()
+}
+
+/// Removes the marks of a kind with exactly these attributes: one of several links or comments.
+pub fn remove_mark_with(
+    kind: impl Into<SmolStr>,
+    attributes: impl Into<Attributes>,
+    extent: impl Into<TextSpan>,
+) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into().into_parts();
+    RemoveMark {
+        mark: kind.into(),
+        attributes: Some(attributes.into()),
         start,
         end,
         end_node_id,
@@ -116,6 +134,9 @@ pub fn remove_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> Nod
 pub struct RemoveMark {
     /// The kind of mark.
     pub mark: SmolStr,
+    /// The attributes of the mark; any for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attributes: Option<Attributes>,
     /// The first character.
     #[serde(default)]
     pub start: usize,
@@ -128,13 +149,19 @@ pub struct RemoveMark {
 }
 
 impl OperationOn<NodeId> for RemoveMark {
-    without!(size);
+    fn size(&self, budget: &Budget) -> SizeCheck {
+        let mut attributes = self.attributes.iter();
+        attributes.try_for_each(|attributes| budget.attributes(attributes))
+    }
 
     span_to_scalars!();
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
-        remove(on, &over, &self.mark)
+        remove_some(on, &over, |mark| {
+            let attributes = self.attributes.as_ref();
+            mark.kind == self.mark && attributes.is_none_or(|it| *it == mark.attributes)
+        })
     }
 }
 

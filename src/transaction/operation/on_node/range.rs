@@ -5,6 +5,8 @@ use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Edited;
+use super::fitting::fits;
+use crate::document::fit::FitEdit;
 use crate::document::{
     ChildPosition, EditError, Limit, Node, Position, Selection, TextSelection, View, cost, plan,
     walk,
@@ -173,6 +175,9 @@ pub(super) fn delete_range(on: &mut Draft, over: &CheckedRange) -> Edited {
     let CheckedRange { start, end } = over;
     if start.node_id == end.node_id {
         return Ok(on.delete_text(&start.node_id, start.offset..end.offset)?);
+    }
+    if fits(on, over, &FitEdit::Delete)? {
+        return Ok(());
     }
     let deletion = RangeDeletion::new(on, over)?;
     deletion.select_its_start(on)?;

@@ -5,8 +5,10 @@ use std::ops::{Bound, Range, RangeBounds};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
+use super::fitting::{fits, fits_blocks};
 use super::range::{self, reselect};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
+use crate::document::fit::FitEdit;
 use crate::document::{
     Budget, EditError, Limit, Mark, Node, OBJECT, Overlay, Position, View, cost, plan,
 };
@@ -42,7 +44,9 @@ impl OperationOn<NodeId> for SetText {
     }
 }
 
-/// Inserts characters before the character at `offset`.
+/// Inserts characters before the character at `offset`. Under a schema they have the marks before
+/// them that are [inclusive](crate::schema::MarkType::inclusive), and a text block without text
+/// gets one.
 pub fn insert_text(offset: usize, text: impl Into<SmolStr>) -> NodeOperation {
     InsertText {
         offset,
@@ -71,7 +75,25 @@ impl OperationOn<NodeId> for InsertText {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        replace(on, id, self.offset..self.offset, self.text)
+        let Self { offset, text } = self;
+        let node = plan::find(on, id)?;
+        let is_blank = offset == 0 && node.text().is_empty();
+        if is_blank && fits_blocks(on, id, None, &FitEdit::Type(&text))? {
+            return Ok(());
+        }
+        let marks = on.marks_that_go_on(id, offset)?;
+        let typed = offset..offset + text.chars().count();
+        replace(on, id, offset..offset, text)?;
+        if marks.is_empty() {
+            return Ok(());
+        }
+        let present = plan::find(on, id)?.marks().iter().cloned();
+        let typed = marks.into_iter().map(|mark| Mark {
+            range: Some(typed.clone()),
+            ..mark
+        });
+        let all: Vec<Mark> = present.chain(typed).collect();
+        Ok(on.set_marks(id, all)?)
     }
 }
 
@@ -169,6 +191,25 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
         start,
         end,
         text: text.into(),
+        end_node_id: None,
+    }
+    .into()
+}
+
+/// Replaces a range that may span nodes, as typing over a selection does: deletes it, and inserts
+/// text. Under a schema the text has the marks of the first replaced character, but for those that
+/// are not [inclusive](crate::schema::MarkType::inclusive) and end with the range.
+pub fn type_over(
+    start: usize,
+    end_node_id: impl Into<NodeRef>,
+    end: usize,
+    text: impl Into<SmolStr>,
+) -> NodeOperation {
+    ReplaceText {
+        start,
+        end,
+        text: text.into(),
+        end_node_id: Some(end_node_id.into()),
     }
     .into()
 }
@@ -183,6 +224,9 @@ pub struct ReplaceText {
     pub end: usize,
     /// The replacement.
     pub text: SmolStr,
+    /// The node in which the range ends; with it, as [`type_over`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end_node_id: Option<NodeRef>,
 }
 
 impl OperationOn<NodeId> for ReplaceText {
@@ -191,11 +235,21 @@ impl OperationOn<NodeId> for ReplaceText {
     }
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
-        unit::of_range(on, id, &mut self.start, &mut self.end)
+        let end_node = self.end_node_id.as_ref();
+        unit::of_extent(on, id, &mut self.start, Some(&mut self.end), end_node)
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        replace(on, id, self.start..self.end, self.text)
+        let (start, end, text) = (self.start, self.end, self.text);
+        if self.end_node_id.is_none() {
+            return replace(on, id, start..end, text);
+        }
+        let over = range::resolve(on, id, start, Some(end), self.end_node_id.as_ref())?;
+        if fits(on, &over, &FitEdit::Type(&text))? {
+            return Ok(());
+        }
+        range::delete_range(on, &over)?;
+        replace(on, id, start..start, text)
     }
 }
 

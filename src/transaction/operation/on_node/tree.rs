@@ -3,10 +3,14 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
+use super::blocks::siblings_up_to;
+use super::fitting::{fits_blocks, is_text, plain};
 use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
+use crate::document::fit::FitEdit;
 use crate::document::plan::find;
 use crate::document::{
     Budget, Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,
@@ -429,7 +433,20 @@ impl OperationOn<NodeId> for CloneNodeWithChildren {
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn wrap_node(node: NodeSpec) -> NodeOperation {
-    WrapNode { node }.into()
+    WrapNode {
+        node,
+        last_id: None,
+    }
+    .into()
+}
+
+/// Wraps the siblings from the node up to another, as [`wrap_node`] does.
+pub fn wrap_nodes_up_to(last_id: impl Into<NodeRef>, node: NodeSpec) -> NodeOperation {
+    WrapNode {
+        node,
+        last_id: Some(last_id.into()),
+    }
+    .into()
 }
 
 /// See [`wrap_node`].
@@ -438,6 +455,9 @@ pub fn wrap_node(node: NodeSpec) -> NodeOperation {
 pub struct WrapNode {
     /// The new parent of the node.
     pub node: NodeSpec,
+    /// The last sibling to be wrapped; only the node itself for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_id: Option<NodeRef>,
 }
 
 impl OperationOn<NodeId> for WrapNode {
@@ -450,8 +470,17 @@ impl OperationOn<NodeId> for WrapNode {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let last = resolve_some(on, self.last_id.as_ref())?;
+        if let Some((kind, attributes)) = plain(&self.node)
+            && is_text(on, id)?
+            && fits_blocks(on, id, last.as_ref(), &FitEdit::Wrap(kind, attributes))?
+        {
+            return Ok(());
+        }
+        let wrapped = siblings_up_to(on, id, last.as_ref())?;
         let around = insert_around(on, id, self.node)?;
-        Ok(on.move_node(id, &around, None)?)
+        let mut wrapped = wrapped.iter();
+        wrapped.try_for_each(|node| Ok(on.move_node(node, &around, None)?))
     }
 }
 
@@ -461,18 +490,32 @@ impl OperationOn<NodeId> for WrapNode {
 /// replaces the parent, which is deleted; if the parent has text, the child moves after it instead.
 /// A node without a grandparent is an error.
 pub fn lift_node() -> NodeOperation {
-    LiftNode {}.into()
+    LiftNode { last_id: None }.into()
+}
+
+/// Lifts the blocks from the node up to another, as [`lift_node`] does under a schema.
+pub fn lift_nodes_up_to(last_id: impl Into<NodeRef>) -> NodeOperation {
+    let last_id = Some(last_id.into());
+    LiftNode { last_id }.into()
 }
 
 /// See [`lift_node`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct LiftNode {}
+pub struct LiftNode {
+    /// The last block to be lifted, under a schema; only the node itself for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_id: Option<NodeRef>,
+}
 
 impl OperationOn<NodeId> for LiftNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let last = resolve_some(on, self.last_id.as_ref())?;
+        if is_text(on, id)? && fits_blocks(on, id, last.as_ref(), &FitEdit::Lift)? {
+            return Ok(());
+        }
         let (at, above) = position_and_parent_position(on, id)?;
         let parent = find(on, &at.parent)?;
         let first = at.index == 0;
@@ -495,7 +538,20 @@ impl OperationOn<NodeId> for LiftNode {
 /// nested list). Otherwise it moves directly into the sibling. The first sibling does not move. A
 /// node without a parent is an error. For nested lists see [`indent_node_in`].
 pub fn indent_node() -> NodeOperation {
-    IndentNode { container: None }.into()
+    IndentNode {
+        container: None,
+        last_id: None,
+    }
+    .into()
+}
+
+/// Indents the list items from the node up to another, as [`indent_node`] does under a schema.
+pub fn indent_nodes_up_to(last_id: impl Into<NodeRef>) -> NodeOperation {
+    IndentNode {
+        container: None,
+        last_id: Some(last_id.into()),
+    }
+    .into()
 }
 
 /// Indents the node as [`indent_node`] does; if there is no nested list to extend, it moves the
@@ -521,6 +577,7 @@ pub fn indent_node() -> NodeOperation {
 pub fn indent_node_in(container: NodeSpec) -> NodeOperation {
     IndentNode {
         container: Some(container),
+        last_id: None,
     }
     .into()
 }
@@ -533,6 +590,9 @@ pub struct IndentNode {
     /// exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub container: Option<NodeSpec>,
+    /// The last item to be indented, under a schema; only the node itself for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_id: Option<NodeRef>,
 }
 
 impl OperationOn<NodeId> for IndentNode {
@@ -547,7 +607,15 @@ impl OperationOn<NodeId> for IndentNode {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        let Self { container } = self;
+        let Self { container, last_id } = self;
+        let last = resolve_some(on, last_id.as_ref())?;
+        let kind = SmolStr::new(find(on, id)?.kind());
+        if container.is_none()
+            && !is_text(on, id)?
+            && fits_blocks(on, id, last.as_ref(), &FitEdit::SinkItem(&kind))?
+        {
+            return Ok(());
+        }
         let ChildPosition { parent, index } = place_of(on, id)?;
         let siblings = find(on, &parent)?;
         let before = index.checked_sub(1);
@@ -579,18 +647,33 @@ impl OperationOn<NodeId> for IndentNode {
 /// nested list that is left empty is deleted. A node without a grandparent is an error, and so is
 /// an item of a nested list whose outer item has no parent.
 pub fn outdent_node() -> NodeOperation {
-    OutdentNode {}.into()
+    OutdentNode { last_id: None }.into()
+}
+
+/// Outdents the list items from the node up to another, as [`outdent_node`] does under a schema.
+pub fn outdent_nodes_up_to(last_id: impl Into<NodeRef>) -> NodeOperation {
+    let last_id = Some(last_id.into());
+    OutdentNode { last_id }.into()
 }
 
 /// See [`outdent_node`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct OutdentNode {}
+pub struct OutdentNode {
+    /// The last item to be outdented, under a schema; only the node itself for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub last_id: Option<NodeRef>,
+}
 
 impl OperationOn<NodeId> for OutdentNode {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let last = resolve_some(on, self.last_id.as_ref())?;
+        let kind = SmolStr::new(find(on, id)?.kind());
+        if !is_text(on, id)? && fits_blocks(on, id, last.as_ref(), &FitEdit::LiftItem(&kind))? {
+            return Ok(());
+        }
         let (at, above) = position_and_parent_position(on, id)?;
         let kind = find(on, id)?.kind();
         let parent = find(on, &at.parent)?;

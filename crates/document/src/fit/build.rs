@@ -1,0 +1,415 @@
+//! The part of a document on which an edit is planned.
+
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use super::Fit;
+use super::node::{FitNode, FitRest, FitText};
+use crate::mark::OBJECT;
+use crate::schema::{Schema, Symbol};
+use crate::{Children, EditError, Mark, Node, NodeId, NodeSpec, Position, View, plan};
+
+/// The part of a document around two positions, as a tree.
+#[derive(Debug)]
+pub(super) struct FitDocument {
+    pub(super) root: Rc<FitNode>,
+    pub(super) id: NodeId,
+    pub(super) from: usize,
+    pub(super) to: usize,
+    /// The children of the nodes some of whose children the tree leaves out.
+    pub(super) children: HashMap<NodeId, Children>,
+}
+
+/// Called for each node that is looked at.
+type Visit<'a> = &'a dyn Fn(&Node) -> Result<(), EditError>;
+
+struct Builder<'a, V> {
+    view: &'a V,
+    fit: Fit<'a>,
+    visit: Visit<'a>,
+    /// Whether the types of all nodes that are left out are needed.
+    deep: bool,
+    /// The nodes around both positions, the text block first.
+    from: Vec<NodeId>,
+    to: Vec<NodeId>,
+    children: HashMap<NodeId, Children>,
+}
+
+/// How much of a node is needed.
+#[derive(Clone, Copy, PartialEq)]
+enum Needed {
+    /// What is between both positions, and the siblings beside them.
+    Between,
+    All,
+    /// What is at its end.
+    Last,
+    First,
+}
+
+/// How many nodes may be left out before their types are not read at first.
+const SHORT: usize = 32;
+
+impl FitDocument {
+    /// The part of a document around two positions; `None` if one of them is not in the text of a
+    /// text block, or if a node around it has a text of its own.
+    ///
+    /// # Errors
+    ///
+    /// A node does not exist, or an error of `visit`.
+    pub(super) fn new<V: View>(
+        view: &V,
+        schema: &Schema,
+        from: &Position,
+        to: &Position,
+        deep: bool,
+        visit: Visit<'_>,
+    ) -> Result<Option<Self>, EditError> {
+        let fit = Fit { schema };
+        let (Some(start), Some(end)) = (around(view, fit, from)?, around(view, fit, to)?) else {
+            return Ok(None);
+        };
+        let (Some(top), true) = (start.0.last().cloned(), start.0.last() == end.0.last()) else {
+            return Ok(None);
+        };
+        let mut builder = Builder {
+            view,
+            fit,
+            visit,
+            deep,
+            from: start.0,
+            to: end.0,
+            children: HashMap::new(),
+        };
+        let Some(root) = builder.node(plan::find(view, &top)?, Needed::Between)? else {
+            return Ok(None);
+        };
+        let place = |chain: &[NodeId], offset| {
+            let (mut at, mut node) = (0, &root);
+            for id in chain.iter().rev().skip(1) {
+                let mut content = node.content().iter();
+                node = content.find(|child| {
+                    let found = child.id.as_ref() == Some(id);
+                    at += if found { 1 } else { child.size };
+                    found
+                })?;
+            }
+            Some(at + offset)
+        };
+        let from = place(&builder.from, start.1);
+        let to = place(&builder.to, end.1);
+        let Some((from, to)) = from.zip(to) else {
+            return Ok(None);
+        };
+        Ok(Some(Self {
+            root,
+            id: top,
+            from,
+            to,
+            children: builder.children,
+        }))
+    }
+}
+
+/// The nodes around a position, the text block first, and how far it is in the text.
+fn around<V: View>(
+    view: &V,
+    fit: Fit<'_>,
+    at: &Position,
+) -> Result<Option<(Vec<NodeId>, usize)>, EditError> {
+    let node = plan::find(view, &at.node_id)?;
+    let number = |node: &Node| fit.schema.number_of(node.kind());
+    let Some(kind) = number(node) else {
+        return Ok(None);
+    };
+    let (block, offset) = match fit.schema.is_inline(kind) {
+        true => {
+            let Some(block) = node.parent().and_then(|parent| view.node(parent)) else {
+                return Ok(None);
+            };
+            let before = view.children(block.id());
+            let before = before.take_while(|child| child.id() != node.id());
+            let before: usize = before.map(|child| inline_size(fit, block, child)).sum();
+            (block, before + at.offset)
+        }
+        false => (node, 0),
+    };
+    let mut chain = vec![block.id().clone()];
+    chain.extend(view.ancestors(block.id()).map(|node| node.id().clone()));
+    let is_block = number(block).is_some_and(|kind| fit.schema.is_text_block(kind));
+    let mut nodes = chain.iter().filter_map(|id| view.node(id));
+    let fits = is_block
+        && chain.len() > 1
+        && nodes.all(|node| node.text().is_empty() && number(node).is_some());
+    Ok(fits.then_some((chain, offset)))
+}
+
+/// Whether a node in a line of text is one character, without text.
+fn is_atom(fit: Fit<'_>, block: &Node, node: &Node) -> bool {
+    let kind = fit.schema.number_of(node.kind());
+    let has_text = kind.is_some_and(|kind| fit.schema.has_text(kind));
+    let is_blank = || {
+        let of = fit.schema.number_of(block.kind());
+        let text = of.and_then(|of| fit.text_kind(of));
+        node.attributes().is_empty() && text == kind
+    };
+    node.text().is_empty() && (!has_text || !is_blank())
+}
+
+fn inline_size(fit: Fit<'_>, block: &Node, node: &Node) -> usize {
+    match is_atom(fit, block, node) {
+        true => 1,
+        false => node.text().len(),
+    }
+}
+
+impl Fit<'_> {
+    /// The type of the texts in a type of text block.
+    pub(super) fn text_kind(self, block: Symbol) -> Option<Symbol> {
+        let mut next = self.schema.next_types(block, self.start(block));
+        let text =
+            next.find(|(kind, _)| self.schema.is_inline(*kind) && self.schema.has_text(*kind));
+        text.map(|(kind, _)| kind)
+    }
+}
+
+impl<V: View> Builder<'_, V> {
+    fn number(&self, node: &Node) -> Option<Symbol> {
+        self.fit.schema.number_of(node.kind())
+    }
+
+    /// A node with its content; `None` if the schema does not know a type.
+    fn node(&mut self, node: &Node, needed: Needed) -> Result<Option<Rc<FitNode>>, EditError> {
+        (self.visit)(node)?;
+        let Some(kind) = self.number(node) else {
+            return Ok(None);
+        };
+        let (id, attributes) = (Some(node.id().clone()), node.attributes().clone());
+        if self.fit.schema.is_empty_type(kind) {
+            return Ok(Some(FitNode::empty(kind, id, attributes)));
+        }
+        let content = match self.fit.schema.is_text_block(kind) && node.text().is_empty() {
+            true => self.line(node)?,
+            false => match self.blocks(node, kind, needed)? {
+                Some(content) => content,
+                None => return Ok(None),
+            },
+        };
+        Ok(Some(FitNode::block(kind, id, attributes, content)))
+    }
+
+    fn blocks(
+        &mut self,
+        node: &Node,
+        kind: Symbol,
+        needed: Needed,
+    ) -> Result<Option<Vec<Rc<FitNode>>>, EditError> {
+        let children = node.children();
+        let on = |chain: &[NodeId]| {
+            let level = chain.iter().position(|id| id == node.id())?;
+            let child = chain.get(level.checked_sub(1)?)?;
+            children.position(child)
+        };
+        let len = children.len();
+        let (first, last) = match needed {
+            Needed::Between => (on(&self.from), on(&self.to)),
+            _ => (None, None),
+        };
+        let shown = match needed {
+            Needed::Between => {
+                let start = first.map_or(0, |first| first.saturating_sub(1));
+                let end = last.map_or(len, |last| (last + 2).min(len));
+                start..end
+            }
+            Needed::All => 0..len,
+            Needed::Last => len.saturating_sub(1)..len,
+            Needed::First => 0..len.min(1),
+        };
+        let mut content = Vec::new();
+        let mut state = Some(self.fit.start(kind));
+        state = self.rest(node, kind, 0..shown.start, state, &mut content)?;
+        for index in shown.clone() {
+            let Some(child) = children.get(index).and_then(|child| self.view.node(child)) else {
+                continue;
+            };
+            let of_child = match needed {
+                Needed::Between if Some(index) == first || Some(index) == last => Needed::Between,
+                Needed::Between if first.is_some_and(|first| index < first) => Needed::Last,
+                Needed::Between if last.is_some_and(|last| index > last) => Needed::First,
+                Needed::Between | Needed::All => Needed::All,
+                Needed::Last => Needed::Last,
+                Needed::First => Needed::First,
+            };
+            let Some(child) = self.node(child, of_child)? else {
+                return Ok(None);
+            };
+            state = state.and_then(|state| self.fit.after(kind, state, &child));
+            content.push(child);
+        }
+        self.rest(node, kind, shown.end..len, state, &mut content)?;
+        Ok(Some(content))
+    }
+
+    /// Adds children that are left out. Returns the state after them.
+    fn rest(
+        &mut self,
+        node: &Node,
+        kind: Symbol,
+        range: Range<usize>,
+        state: Option<u32>,
+        content: &mut Vec<Rc<FitNode>>,
+    ) -> Result<Option<u32>, EditError> {
+        let child = |index| {
+            let child = node.children().get(index);
+            child.and_then(|child| self.view.node(child))
+        };
+        let number = |index| child(index).and_then(|child| self.number(child));
+        if range.is_empty() {
+            return Ok(state);
+        }
+        let (Some(before), Some(first)) = (state, number(range.start)) else {
+            return Ok(state);
+        };
+        let mut kinds: Vec<(Symbol, usize)> = Vec::new();
+        if self.deep || range.len() <= SHORT {
+            for index in range.clone() {
+                let Some(child) = child(index) else { continue };
+                (self.visit)(child)?;
+                match (self.number(child), kinds.last_mut()) {
+                    (Some(kind), Some((last, count))) if *last == kind => *count += 1,
+                    (Some(kind), _) => kinds.push((kind, 1)),
+                    (None, _) => return Ok(None),
+                }
+            }
+        }
+        let after = match kinds.is_empty() {
+            // Read backwards from the end, where it does not matter what was before.
+            true => self
+                .fit
+                .schema
+                .state_at(kind, range.end, |index| number(index)),
+            false => kinds.iter().try_fold(before, |state, &(child, count)| {
+                (0..count).try_fold(state, |state, _| self.fit.after_kind(kind, state, child))
+            }),
+        };
+        let Some(after) = after else {
+            return Ok(None);
+        };
+        self.children
+            .insert(node.id().clone(), node.children().clone());
+        let rest = FitRest {
+            parent: node.id().clone(),
+            range,
+            first,
+            before,
+            after,
+            of: kind,
+            kinds,
+        };
+        content.push(FitNode::rest(kind, rest));
+        Ok(Some(after))
+    }
+
+    /// The parts of a line of text.
+    fn line(&self, block: &Node) -> Result<Vec<Rc<FitNode>>, EditError> {
+        let mut parts = Vec::new();
+        let is_code = (self.number(block)).is_some_and(|kind| self.fit.schema.is_code(kind));
+        for node in self.view.children(block.id()) {
+            (self.visit)(node)?;
+            let Some(kind) = self.number(node) else {
+                continue;
+            };
+            let attributes = node.attributes().clone();
+            if is_atom(self.fit, block, node) {
+                parts.push(FitNode::empty(kind, Some(node.id().clone()), attributes));
+                continue;
+            }
+            let marks: Vec<Mark> = node.marks().iter().cloned().collect();
+            let texts = parts_of(node.text().chars().collect(), &marks, is_code);
+            parts.extend(texts.into_iter().map(|(start, text)| {
+                let origin = Some((node.id().clone(), start));
+                FitNode::text(kind, attributes.clone(), FitText { origin, ..text })
+            }));
+        }
+        Ok(parts)
+    }
+}
+
+/// The parts of a text whose characters are of one class, with the offset of each.
+fn parts_of(text: Vec<char>, marks: &[Mark], is_code: bool) -> Vec<(usize, FitText)> {
+    let class = |char: char| match char {
+        OBJECT if !is_code => 1,
+        '\n' if !is_code => 2,
+        _ => 0,
+    };
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for chars in text.chunk_by(|one, other| class(*one) == class(*other)) {
+        let end = start + chars.len();
+        let within = marks.iter().filter_map(|mark| {
+            let range = mark.range.clone()?;
+            let part = range.start.max(start)..range.end.min(end);
+            (part.start < part.end).then(|| Mark {
+                range: Some(part.start - start..part.end - start),
+                ..mark.clone()
+            })
+        });
+        parts.push((
+            start,
+            FitText {
+                text: chars.to_vec(),
+                marks: within.collect(),
+                origin: None,
+                special: class(chars[0]) > 0,
+            },
+        ));
+        start = end;
+    }
+    parts
+}
+
+impl Fit<'_> {
+    /// A described node as a part of a tree.
+    pub(super) fn spec(self, spec: NodeSpec) -> Option<Rc<FitNode>> {
+        let kind = self.schema.number_of(spec.kind())?;
+        let attributes = spec.attributes().clone();
+        if self.schema.is_empty_type(kind) {
+            return Some(FitNode::empty(kind, None, attributes));
+        }
+        let is_code = self.schema.is_code(kind);
+        let is_line = self.schema.is_text_block(kind);
+        let mut content = Vec::new();
+        for child in spec.into_children() {
+            match is_line {
+                true => content.extend(self.inline_spec(child, is_code)?),
+                false => content.push(self.spec(child)?),
+            }
+        }
+        Some(FitNode::block(kind, None, attributes, content))
+    }
+
+    /// A described node of a line of text.
+    pub(super) fn inline_spec(self, spec: NodeSpec, is_code: bool) -> Option<Vec<Rc<FitNode>>> {
+        let kind = self.schema.number_of(spec.kind())?;
+        let attributes = spec.attributes().clone();
+        if !self.schema.is_inline(kind) {
+            return None;
+        }
+        if !self.schema.has_text(kind) {
+            return Some(vec![FitNode::empty(kind, None, attributes)]);
+        }
+        let text: Vec<char> = spec.text().chars().collect();
+        let len = text.len();
+        let marks = spec.marks().iter().map(|mark| Mark {
+            range: Some(mark.range.clone().unwrap_or(0..len)),
+            ..mark.clone()
+        });
+        let marks: Vec<Mark> = marks.collect();
+        let parts = parts_of(text, &marks, is_code).into_iter();
+        Some(
+            parts
+                .map(|(_, text)| FitNode::text(kind, attributes.clone(), text))
+                .collect(),
+        )
+    }
+}

@@ -1,0 +1,324 @@
+//! Wraps blocks in lists, and splits, sinks and lifts list items. The functions of
+//! prosemirror-schema-list define the results.
+
+use std::rc::Rc;
+
+use super::blocks::{FitKind, FitRange};
+use super::node::{FitNode, FitSlice};
+use super::place::FitPlace;
+use super::replace::FitGap;
+use super::{Fit, Fitted};
+use crate::schema::Symbol;
+
+impl Fit<'_> {
+    /// Wraps the blocks around two positions in a list.
+    pub(super) fn wrap_in_list(
+        self,
+        root: &Rc<FitNode>,
+        from: usize,
+        to: usize,
+        list: &FitKind,
+    ) -> Fitted {
+        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
+        let mut range = self.block_range(&start, &end, |_| true)?;
+        let mut outer = range.clone();
+        let mut joins = false;
+        // At the start of an item of a list.
+        if let Some(above) = range.depth.checked_sub(1)
+            && above > 0
+            && range.start_index() == 0
+            && self.are_compatible(range.from.node(above).kind, list.kind)
+        {
+            if range.from.index(above) == 0 {
+                return None;
+            }
+            let insert = FitPlace::new(root, range.start() - 2)?;
+            outer = FitRange {
+                from: insert.clone(),
+                to: insert,
+                depth: range.depth,
+            };
+            if range.end_index() < range.parent().content().len() {
+                range.to = FitPlace::new(root, range.to.end(range.depth))?;
+            }
+            joins = true;
+        }
+        let kinds = self.find_wrapping(&outer, list, &range)?;
+        let shift = if joins { 2 } else { 0 };
+        let slice = FitSlice::new(self.wrappers(&kinds), 0, 0);
+        let (start, end) = (range.start(), range.end());
+        let gap = FitGap {
+            from: start,
+            to: end,
+            insert: kinds.len(),
+        };
+        let mut tree = self.replace_around(root, start - shift, end, &slice, gap)?;
+        let found = kinds.iter().rposition(|kind| kind.kind == list.kind)? + 1;
+        let depth = kinds.len() - found;
+        let mut at = start + kinds.len() - shift;
+        for index in range.start_index()..range.end_index() {
+            if index > range.start_index() && depth > 0 && self.can_split(&tree, at, depth, &[]) {
+                tree = self.split(&tree, at, depth, &[])?;
+                at += 2 * depth;
+            }
+            at += range.parent().content()[index].size;
+        }
+        Some((tree, from + kinds.len() - shift))
+    }
+
+    /// Splits the list item that has a range in one of its text blocks.
+    pub(super) fn split_list_item(
+        self,
+        root: &Rc<FitNode>,
+        from: usize,
+        to: usize,
+        item: Symbol,
+    ) -> Fitted {
+        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
+        let depth = start.depth();
+        if depth < 2 || !start.is_in_same_parent(&end) || start.node(depth - 1).kind != item {
+            return None;
+        }
+        let node = start.node(depth - 1);
+        if start.parent().content_size() == 0
+            && node.content().len() == start.index_after(depth - 1)
+        {
+            return self.split_outer_item(root, &start, item);
+        }
+        let at_end = end.at == start.end(depth);
+        let next = match at_end {
+            true => self.default_type(node.kind, self.start(node.kind)),
+            false => None,
+        };
+        let tree = self.fitted(root, from, to, &FitSlice::default())?;
+        let kinds: Vec<_> = match next {
+            Some(next) => vec![None, Some(self.kind(next))],
+            None => Vec::new(),
+        };
+        if !self.can_split(&tree, from, 2, &kinds) {
+            return None;
+        }
+        Some((self.split(&tree, from, 2, &kinds)?, from + 4))
+    }
+
+    /// In an empty block at the end of an item of a nested list: begins an item of the outer list.
+    fn split_outer_item(self, root: &Rc<FitNode>, start: &FitPlace, item: Symbol) -> Fitted {
+        let depth = start.depth();
+        let outer = depth.checked_sub(3)?;
+        let list = start.node(depth - 2);
+        if outer == 0
+            || start.node(outer).kind != item
+            || start.index(depth - 2) != list.content().len() - 1
+        {
+            return None;
+        }
+        let depth_before = match (start.index(depth - 1), start.index(depth - 2)) {
+            (1.., _) => 1,
+            (0, 1..) => 2,
+            (0, 0) => 3,
+        };
+        let mut wrap = Vec::new();
+        for level in (outer..=depth - depth_before).rev() {
+            wrap = vec![start.node(level).with(wrap)];
+        }
+        let depth_after = if start.index_after(depth - 1) < list.content().len() {
+            1
+        } else if start.index_after(depth - 2) < start.node(outer).content().len() {
+            2
+        } else {
+            3
+        };
+        wrap.push(self.filled(start.node(outer).kind)?);
+        let from = start.before(depth - (depth_before - 1));
+        let to = start.after(depth - depth_after);
+        let slice = FitSlice::new(wrap, 4 - depth_before, 0);
+        let tree = self.fitted(root, from, to, &slice)?;
+        let caret = empty_block_after(self, tree.content(), 0, from)?;
+        Some((tree, caret))
+    }
+
+    /// The items of a type around two positions, in their list.
+    pub(super) fn item_range(
+        self,
+        from: &FitPlace,
+        to: &FitPlace,
+        item: Symbol,
+    ) -> Option<FitRange> {
+        self.block_range(from, to, |node| {
+            let first = node.content().first();
+            first.is_some_and(|first| first.kind == item)
+        })
+    }
+
+    /// Lifts the list items around two positions out of their list.
+    pub(super) fn lift_list_item(
+        self,
+        root: &Rc<FitNode>,
+        from: usize,
+        to: usize,
+        item: Symbol,
+    ) -> Fitted {
+        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
+        let range = self.item_range(&start, &end, item)?;
+        let above = range.depth.checked_sub(1)?;
+        let tree = match range.from.node(above).kind == item {
+            true => self.lift_to_outer_list(root, range),
+            false => self.lift_out_of_list(root, &range),
+        }?;
+        Some((tree, from))
+    }
+
+    fn lift_to_outer_list(self, root: &Rc<FitNode>, range: FitRange) -> Option<Rc<FitNode>> {
+        let mut tree = root.clone();
+        let (end, depth) = (range.end(), range.depth);
+        let end_of_list = range.to.end(depth);
+        let list = range.parent().clone();
+        let mut range = range;
+        if end < end_of_list {
+            let item = list.content().get(range.end_index() - 1)?;
+            let nested = FitNode::block(
+                item.kind,
+                None,
+                self.schema.new_attributes(item.kind),
+                vec![list.with(Vec::new())],
+            );
+            let gap = FitGap {
+                from: end,
+                to: end_of_list,
+                insert: 1,
+            };
+            let slice = FitSlice::new(vec![nested], 1, 0);
+            tree = self.replace_around(&tree, end - 1, end_of_list, &slice, gap)?;
+            range = FitRange {
+                from: FitPlace::new(&tree, range.from.at)?,
+                to: FitPlace::new(&tree, end_of_list)?,
+                depth,
+            };
+        }
+        let target = self.lift_target(&range)?;
+        let step = self.lift_step(&range, target);
+        let lifted = self.apply(&tree, &step)?;
+        // Between what the last item had, and the siblings that it took along.
+        let insert = step.gap.map_or(0, |gap| gap.insert);
+        let at = (end + insert).checked_sub(range.start() - step.from + 1)?;
+        let place = FitPlace::new(&lifted, at)?;
+        let sides = place.node_before().zip(place.node_after());
+        let joins = sides.is_some_and(|(one, other)| {
+            let (one, other) = ((one.kind, &one.attributes), (other.kind, &other.attributes));
+            self.schema.are_one_kind(one, other)
+        });
+        match joins && self.can_join(&lifted, at) {
+            true => self.join(&lifted, at),
+            false => Some(lifted),
+        }
+    }
+
+    fn lift_out_of_list(self, root: &Rc<FitNode>, range: &FitRange) -> Option<Rc<FitNode>> {
+        let mut tree = root.clone();
+        let list = range.parent();
+        let mut at = range.end();
+        // The items become one.
+        for index in (range.start_index() + 1..range.end_index()).rev() {
+            at -= list.content()[index].size;
+            tree = self.fitted(&tree, at - 1, at + 1, &FitSlice::default())?;
+        }
+        let start = FitPlace::new(&tree, range.start())?;
+        let item = start.node_after()?;
+        let merged = range.end_index() - range.start_index() - 1;
+        if range.end() - 2 * merged != range.start() + item.size {
+            return None;
+        }
+        let at_start = range.start_index() == 0;
+        let at_end = range.end_index() == list.content().len();
+        let above = start.depth().checked_sub(1)?;
+        let (parent, index) = (start.node(above), start.index(above));
+        let mut content = item.content().to_vec();
+        if !at_end {
+            content.push(list.clone());
+        }
+        if !self.can_replace(parent, index + usize::from(!at_start), index + 1, &content) {
+            return None;
+        }
+        let (from, to) = (start.at, start.at + item.size);
+        let mut sides = Vec::new();
+        if !at_start {
+            sides.push(list.with(Vec::new()));
+        }
+        if !at_end {
+            sides.push(list.with(Vec::new()));
+        }
+        let slice = FitSlice::new(sides, usize::from(!at_start), usize::from(!at_end));
+        let gap = FitGap {
+            from: from + 1,
+            to: to - 1,
+            insert: usize::from(!at_start),
+        };
+        let (from, to) = (from - usize::from(at_start), to + usize::from(at_end));
+        self.replace_around(&tree, from, to, &slice, gap)
+    }
+
+    /// Moves the list items around two positions into a list of the item before them.
+    pub(super) fn sink_list_item(
+        self,
+        root: &Rc<FitNode>,
+        from: usize,
+        to: usize,
+        item: Symbol,
+    ) -> Fitted {
+        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
+        let range = self.item_range(&start, &end, item)?;
+        let list = range.parent();
+        let before = list.content().get(range.start_index().checked_sub(1)?)?;
+        if before.kind != item || before.is_rest() {
+            return None;
+        }
+        let one = (list.kind, &list.attributes);
+        let nested = before
+            .content()
+            .last()
+            .filter(|last| self.schema.are_one_kind(one, (last.kind, &last.attributes)));
+        let last_item = nested.and_then(|nested| nested.content().last());
+        let inner = last_item.map(|last| {
+            let attributes = self.schema.new_attributes(last.kind);
+            FitNode::block(last.kind, None, attributes, Vec::new())
+        });
+        let open = if nested.is_some() { 3 } else { 1 };
+        let attributes = self.schema.attributes_like(list.kind, &list.attributes);
+        let list = FitNode::block(list.kind, None, attributes, inner.into_iter().collect());
+        let item = self.schema.new_attributes(before.kind);
+        let item = FitNode::block(before.kind, None, item, vec![list]);
+        let (start, end) = (range.start(), range.end());
+        let gap = FitGap {
+            from: start,
+            to: end,
+            insert: 1,
+        };
+        let slice = FitSlice::new(vec![item], open, 0);
+        let sunk = self.replace_around(root, start - open, end, &slice, gap)?;
+        Some((sunk, from))
+    }
+}
+
+/// The first empty text block at a position or after it.
+fn empty_block_after(
+    fit: Fit<'_>,
+    content: &[Rc<FitNode>],
+    start: usize,
+    from: usize,
+) -> Option<usize> {
+    let mut at = start;
+    for node in content {
+        let end = at + node.size;
+        if end > from {
+            if fit.is_text_block(node) && node.content_size() == 0 {
+                return Some(at + 1);
+            }
+            let found = empty_block_after(fit, node.content(), at + 1, from);
+            if found.is_some() {
+                return found;
+            }
+        }
+        at = end;
+    }
+    None
+}

@@ -1,0 +1,348 @@
+//! Edits of blocks under a schema: deleting, replacing, splitting, joining, lifting and wrapping
+//! so that the result is valid.
+//!
+//! An edit is planned on a copy of the part of the document that it looks at ([`FitNode`]), and
+//! leads to another such tree. [`reconcile`] then compares the two, and makes the changes that
+//! lead from one to the other. So a plan that does not fit has changed nothing.
+//!
+//! The edits are those of ProseMirror, by its definitions in prosemirror-transform
+//! (src/replace.ts, src/structure.ts), prosemirror-commands and prosemirror-schema-list. Positions
+//! in the tree count as there: the beginnings and the ends of blocks, and the characters of texts.
+
+mod blocks;
+mod build;
+mod fitter;
+mod joins;
+mod lists;
+mod matching;
+mod node;
+mod place;
+mod ranges;
+mod reconcile;
+mod replace;
+
+use std::rc::Rc;
+
+use smol_str::SmolStr;
+
+pub use reconcile::FitEdits;
+
+use crate::schema::Schema;
+use crate::{
+    Attributes, EditError, Fragment, Mark, Node, NodeSpec, Position, Selection, TextSelection, View,
+};
+use blocks::FitKind;
+use build::FitDocument;
+use node::{FitBody, FitNode, FitSlice};
+use place::FitPlace;
+
+/// A tree after an edit, and the position of the caret in it.
+type Fitted = Option<(Rc<FitNode>, usize)>;
+
+/// The rules by which edits are planned.
+#[derive(Clone, Copy)]
+struct Fit<'s> {
+    schema: &'s Schema,
+}
+
+/// An edit between two positions.
+#[derive(Clone, Debug)]
+pub enum FitEdit<'a> {
+    /// Deletes what is between them.
+    Delete,
+    /// Replaces it by a fragment.
+    Paste(&'a Fragment),
+    /// Replaces it by text with the marks around it.
+    Type(&'a str),
+    /// Replaces it by the end of a block and the beginning of another.
+    Split(Option<&'a str>),
+    /// Joins the block at the first with what is before it, or after it if `true`.
+    Join(bool),
+    /// Joins the text block at the first with another, the one after it if `true`.
+    JoinText(bool),
+    /// Joins a block around the first with its sibling, the one after it if `true`.
+    JoinSibling(bool),
+    /// Lifts the blocks out of their parent.
+    Lift,
+    /// Lifts an empty block out of its parent.
+    LiftEmpty,
+    /// Wraps the blocks.
+    Wrap(&'a str, &'a Attributes),
+    /// Gives the text blocks a type.
+    SetType(&'a str, &'a Attributes),
+    /// Wraps the blocks in a list.
+    WrapInList(&'a str, &'a Attributes),
+    /// Splits a list item of a type.
+    SplitItem(&'a str),
+    /// Lifts list items of a type out of their list.
+    LiftItem(&'a str),
+    /// Moves list items of a type into the item before them.
+    SinkItem(&'a str),
+}
+
+impl FitEdit<'_> {
+    /// Whether the selection moves to where the edit ends.
+    fn moves(&self) -> bool {
+        matches!(
+            self,
+            Self::Delete
+                | Self::Paste(_)
+                | Self::Type(_)
+                | Self::Split(_)
+                | Self::JoinText(_)
+                | Self::SplitItem(_)
+        )
+    }
+}
+
+/// Edits a document between two positions. Returns `false` if that is no place of such edits: the
+/// text there is not in a text block.
+///
+/// # Errors
+///
+/// [`EditError::DoesNotFit`] if the schema has no result for the edit. Then nothing was changed.
+/// An error of `visit`, or of an edit.
+pub fn edit<E: FitEdits>(
+    on: &mut E,
+    schema: &Schema,
+    from: &Position,
+    to: &Position,
+    edit: &FitEdit<'_>,
+    visit: &dyn Fn(&E, &Node) -> Result<(), EditError>,
+) -> Result<bool, EditError> {
+    let fit = Fit { schema };
+    for deep in [false, true] {
+        let visit = |node: &Node| visit(on, node);
+        let document = FitDocument::new(&*on, schema, from, to, deep, &visit)?;
+        let Some(document) = document else {
+            return Ok(false);
+        };
+        if !fit.applies(&document, edit) {
+            return Ok(false);
+        }
+        if let Some((tree, caret)) = fit.run(&document, edit) {
+            // Of a selection elsewhere, nothing moves.
+            let is_here = match on.selected() {
+                Some(Selection::Text(TextSelection { anchor, focus })) => {
+                    [anchor, focus].iter().all(|end| [from, to].contains(end))
+                }
+                _ => false,
+            };
+            document.reconcile(on, fit, &tree, caret, edit.moves() && is_here)?;
+            return Ok(true);
+        }
+        // The types of nodes that were left out may matter.
+        if document.children.is_empty() {
+            break;
+        }
+    }
+    Err(does_not_fit(on, schema, from))
+}
+
+fn does_not_fit(on: &impl View, schema: &Schema, at: &Position) -> EditError {
+    let kind = |node: &Node| schema.number_of(node.kind());
+    // The text block has its line of text; the rule is that of the node around it.
+    let is_inline = |node: &&Node| kind(node).is_some_and(|kind| schema.is_inline(kind));
+    let above = match on.node(&at.node_id).filter(is_inline) {
+        Some(_) => 1,
+        None => 0,
+    };
+    let parent = on.ancestors(&at.node_id).nth(above);
+    let content = parent
+        .and_then(kind)
+        .map(|kind| schema.content_of(kind).clone());
+    EditError::DoesNotFit {
+        id: at.node_id.clone(),
+        parent: parent.map_or_else(|| at.node_id.clone(), |node| node.id().clone()),
+        kind: parent.map_or_else(SmolStr::default, |node| node.kind().into()),
+        content: content.unwrap_or_default(),
+    }
+}
+
+impl Fit<'_> {
+    /// Whether the positions are in list items, for an edit of those.
+    fn applies(self, document: &FitDocument, edit: &FitEdit<'_>) -> bool {
+        let (FitEdit::LiftItem(kind) | FitEdit::SinkItem(kind)) = edit else {
+            return true;
+        };
+        let sinks = matches!(edit, FitEdit::SinkItem(_));
+        let places = [document.from, document.to].map(|at| FitPlace::new(&document.root, at));
+        let [Some(from), Some(to)] = places else {
+            return false;
+        };
+        let range = self
+            .schema
+            .number_of(kind)
+            .and_then(|kind| self.item_range(&from, &to, kind));
+        range.is_some_and(|range| !sinks || range.start_index() > 0)
+    }
+
+    fn run(self, document: &FitDocument, edit: &FitEdit<'_>) -> Fitted {
+        let (root, from, to) = (&document.root, document.from, document.to);
+        let kind = |name: &str, attributes: &Attributes| {
+            let kind = self.schema.number_of(name)?;
+            let attributes = self.schema.with_defaults(kind, attributes);
+            Some(FitKind { kind, attributes })
+        };
+        match *edit {
+            FitEdit::Delete => self.delete_range(root, from, to),
+            FitEdit::Paste(fragment) => {
+                let slice = self.slice_of(fragment)?;
+                self.replace_range(root, from, to, &slice)
+            }
+            FitEdit::Type(text) => self.type_text(root, from, to, text),
+            FitEdit::Split(given) => {
+                let given = match given {
+                    Some(name) => Some(self.kind(self.schema.number_of(name)?)),
+                    None => None,
+                };
+                self.split_block(root, from, to, given.as_ref())
+            }
+            FitEdit::Join(false) => self.join_backward(root, from),
+            FitEdit::Join(true) => self.join_forward(root, from),
+            FitEdit::JoinText(forward) => self.join_text_blocks(root, from, forward),
+            FitEdit::JoinSibling(forward) => {
+                let at = self.join_point(root, if forward { to } else { from }, forward)?;
+                Some((self.join(root, at)?, from))
+            }
+            FitEdit::Lift => self.lift_blocks(root, from, to),
+            FitEdit::LiftEmpty => self.lift_empty(root, from),
+            FitEdit::Wrap(name, attributes) => {
+                self.wrap_blocks(root, from, to, &kind(name, attributes)?)
+            }
+            FitEdit::SetType(name, attributes) => {
+                self.set_block_type(root, from, to, &kind(name, attributes)?)
+            }
+            FitEdit::WrapInList(name, attributes) => {
+                self.wrap_in_list(root, from, to, &kind(name, attributes)?)
+            }
+            FitEdit::SplitItem(name) => {
+                self.split_list_item(root, from, to, self.schema.number_of(name)?)
+            }
+            FitEdit::LiftItem(name) => {
+                self.lift_list_item(root, from, to, self.schema.number_of(name)?)
+            }
+            FitEdit::SinkItem(name) => {
+                self.sink_list_item(root, from, to, self.schema.number_of(name)?)
+            }
+        }
+    }
+
+    /// A fragment as a slice.
+    fn slice_of(self, fragment: &Fragment) -> Option<FitSlice> {
+        let mut content = Vec::new();
+        let is_code = fragment.ancestors.last().is_some_and(|parent| {
+            let kind = self.schema.number_of(parent.kind());
+            kind.is_some_and(|kind| self.schema.is_code(kind))
+        });
+        for spec in &fragment.nodes {
+            let kind = self.schema.number_of(spec.kind())?;
+            match self.schema.is_inline(kind) {
+                true => content.extend(self.inline_spec(spec.clone(), is_code)?),
+                false => content.push(self.spec(spec.clone())?),
+            }
+        }
+        let around = fragment.ancestors.len();
+        let open = |levels: usize, at_end: bool| {
+            // The innermost of the open nodes may be a text.
+            let (mut nodes, mut depth) = (content.as_slice(), 0);
+            for _ in 0..levels {
+                let end = if at_end { nodes.last() } else { nodes.first() };
+                let Some(node) = end.filter(|node| !node.is_atom()) else {
+                    break;
+                };
+                depth += 1;
+                nodes = node.content();
+            }
+            around + depth
+        };
+        let (open_start, open_end) = match around {
+            0 if fragment.start_levels == 0 && fragment.end_levels == 0 => {
+                let levels = |open: bool| if open { usize::MAX } else { 0 };
+                (
+                    open(levels(fragment.open_start), false),
+                    open(levels(fragment.open_end), true),
+                )
+            }
+            _ => (
+                open(fragment.start_levels, false),
+                open(fragment.end_levels, true),
+            ),
+        };
+        for parent in fragment.ancestors.iter().rev() {
+            let kind = self.schema.number_of(parent.kind())?;
+            content = vec![FitNode::block(
+                kind,
+                None,
+                parent.attributes().clone(),
+                content,
+            )];
+        }
+        Some(FitSlice::new(content, open_start, open_end))
+    }
+
+    /// Replaces a range by text, with the marks that a user expects there.
+    fn type_text(self, root: &Rc<FitNode>, from: usize, to: usize, text: &str) -> Fitted {
+        if text.is_empty() {
+            return self.delete_range(root, from, to);
+        }
+        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
+        let marks = self.typed_marks(&start, &end);
+        let kind = self.text_kind(start.parent().kind)?;
+        let len = text.chars().count();
+        let marks = marks.into_iter().map(|mark| Mark {
+            range: Some(0..len),
+            ..mark
+        });
+        let spec = NodeSpec::new(self.schema.kind_of(kind).clone());
+        let spec = spec.with_text(text).with_marks(marks);
+        let is_code = self.schema.is_code(start.parent().kind);
+        let content = self.inline_spec(spec, is_code)?;
+        self.replace_range(root, from, to, &FitSlice::new(content, 0, 0))
+    }
+
+    /// The marks of text that is typed over a range: `ResolvedPos.marks` and `marksAcross` of
+    /// ProseMirror.
+    fn typed_marks(self, from: &FitPlace, to: &FitPlace) -> Vec<Mark> {
+        let last = from.node_before().map(|node| marks_of(&node, true));
+        let first = from.node_after().map(|node| marks_of(&node, false));
+        let (main, other) = match from.at == to.at {
+            true => match (last, first) {
+                (Some(last), first) => (last, first),
+                (None, first) => (first.unwrap_or_default(), None),
+            },
+            false => {
+                let next = to.node_after().map(|node| marks_of(&node, false));
+                (first.unwrap_or_default(), next)
+            }
+        };
+        let goes_on = |mark: &Mark| {
+            let mut other = other.iter().flatten();
+            let same =
+                |other: &Mark| other.kind == mark.kind && other.attributes == mark.attributes;
+            match self.schema.is_inclusive(&mark.kind) {
+                Some(true) => true,
+                // As everywhere where the schema does not say so: only within the mark.
+                _ => other.any(same),
+            }
+        };
+        let is_leaf = |mark: &Mark| {
+            self.schema
+                .is_leaf(&mark.kind)
+                .unwrap_or(mark.kind == "image")
+        };
+        let main = main.into_iter();
+        main.filter(|mark| goes_on(mark) && !is_leaf(mark))
+            .collect()
+    }
+}
+
+/// The marks of the first or the last character of a text.
+fn marks_of(node: &FitNode, last: bool) -> Vec<Mark> {
+    let FitBody::Text(text) = &node.body else {
+        return Vec::new();
+    };
+    let at = if last { text.text.len() - 1 } else { 0 };
+    let covers = |mark: &&Mark| mark.range.as_ref().is_some_and(|range| range.contains(&at));
+    text.marks.iter().filter(covers).cloned().collect()
+}

@@ -1,0 +1,133 @@
+//! Edits of blocks under a schema, which fit their result into it.
+
+use super::range::CheckedRange;
+use crate::document::fit::{self, FitEdit, FitEdits};
+use crate::document::{
+    Attributes, EditError, Limit, Mark, Node, NodeSpec, Position, Selection, SplitPoint, Value,
+    cost, plan,
+};
+use crate::id::NodeId;
+use crate::store::Draft;
+use crate::transaction::error::OperationError;
+
+impl FitEdits for Draft {
+    fn insert_node(
+        &mut self,
+        spec: NodeSpec,
+        parent: &NodeId,
+        index: usize,
+    ) -> Result<NodeId, EditError> {
+        self.insert(spec, parent, index)
+    }
+
+    fn delete_node(&mut self, id: &NodeId) -> Result<(), EditError> {
+        self.delete(id)
+    }
+
+    fn move_to(&mut self, id: &NodeId, parent: &NodeId, index: usize) -> Result<(), EditError> {
+        self.move_node(id, parent, index)
+    }
+
+    fn split(&mut self, id: &NodeId, at: SplitPoint) -> Result<NodeId, EditError> {
+        self.split_node(id, at, None)
+    }
+
+    fn join(&mut self, id: &NodeId, right: &NodeId) -> Result<(), EditError> {
+        self.join_nodes(id, right)
+    }
+
+    fn replace(
+        &mut self,
+        id: &NodeId,
+        start: usize,
+        end: usize,
+        text: String,
+    ) -> Result<(), EditError> {
+        self.replace_text(id, start..end, text)
+    }
+
+    fn set_all_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Result<(), EditError> {
+        self.set_marks(id, marks)
+    }
+
+    fn set_kind(&mut self, id: &NodeId, kind: &str) -> Result<(), EditError> {
+        self.set_type(id, kind)
+    }
+
+    fn patch(&mut self, id: &NodeId, attributes: Vec<(String, Value)>) -> Result<(), EditError> {
+        self.set_attrs(id, attributes)
+    }
+
+    fn selected(&self) -> Option<&Selection> {
+        self.selection()
+    }
+
+    fn select_at(&mut self, at: Position) -> Result<(), EditError> {
+        self.select(Selection::new(at.clone(), at))
+    }
+}
+
+/// Runs an edit between two positions. Returns `false` if the store has no schema, or if the
+/// positions are in no text block of it. Then the operation does as without a schema.
+pub(super) fn fits(
+    on: &mut Draft,
+    over: &CheckedRange,
+    edit: &FitEdit<'_>,
+) -> Result<bool, OperationError> {
+    let Some(schema) = on.shared_schema() else {
+        return Ok(false);
+    };
+    let visit = |on: &Draft, node: &Node| {
+        on.spend(Limit::Steps, |_| {
+            cost::NODE + cost::marks(node.marks()) + node.text().len() / cost::BYTES
+        })
+    };
+    Ok(fit::edit(
+        on,
+        &schema,
+        &over.start,
+        &over.end,
+        edit,
+        &visit,
+    )?)
+}
+
+/// Like [`fits`], for the blocks from one up to another.
+pub(super) fn fits_blocks(
+    on: &mut Draft,
+    first: &NodeId,
+    last: Option<&NodeId>,
+    edit: &FitEdit<'_>,
+) -> Result<bool, OperationError> {
+    if on.schema().is_none() {
+        return Ok(false);
+    }
+    let over = CheckedRange {
+        start: Position::new(first_text(on, first)?, 0),
+        end: Position::new(first_text(on, last.unwrap_or(first))?, 0),
+    };
+    fits(on, &over, edit)
+}
+
+/// The first descendant without children.
+fn first_text(on: &Draft, id: &NodeId) -> Result<NodeId, EditError> {
+    let mut node = plan::find(on, id)?;
+    while let Some(child) = node.children().get(0) {
+        on.spend(Limit::Steps, |_| cost::LOOKED_UP)?;
+        node = plan::find(on, child)?;
+    }
+    Ok(node.id().clone())
+}
+
+/// Whether a node is a text block, or in the line of one, under a schema.
+pub(super) fn is_text(on: &Draft, id: &NodeId) -> Result<bool, EditError> {
+    let node = plan::find(on, id)?;
+    let schema = on.schema();
+    Ok(schema.is_some_and(|schema| schema.has_line(node.kind())))
+}
+
+/// The type and the attributes of a described node, if it has nothing else.
+pub(super) fn plain(spec: &NodeSpec) -> Option<(&str, &Attributes)> {
+    let bare = spec.len() == 1 && spec.id().is_none() && spec.text().is_empty();
+    bare.then(|| (spec.kind(), spec.attributes()))
+}
