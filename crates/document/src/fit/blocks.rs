@@ -74,9 +74,6 @@ impl Fit<'_> {
         let deepest = from.depth().checked_sub(inline)?;
         let mut depths = (0..=deepest).rev();
         let depth = depths.find(|&depth| to.at <= from.end(depth) && fits(from.node(depth)))?;
-        if from.depth() <= depth || to.depth() <= depth {
-            return None;
-        }
         Some(FitRange {
             from: from.clone(),
             to: to.clone(),

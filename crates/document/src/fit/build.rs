@@ -1,6 +1,6 @@
 //! The part of a document on which an edit is planned.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
 
@@ -218,7 +218,8 @@ impl<V: View> Builder<'_, V> {
         let shown = match needed {
             Needed::Between => {
                 let start = first.map_or(0, |first| first.saturating_sub(1));
-                let end = last.map_or(len, |last| (last + 2).min(len));
+                // A join may go on with the one after the next.
+                let end = last.map_or(len, |last| (last + 3).min(len));
                 start..end
             }
             Needed::All => 0..len,
@@ -325,7 +326,8 @@ impl<V: View> Builder<'_, V> {
                 continue;
             }
             let marks: Vec<Mark> = node.marks().iter().cloned().collect();
-            let texts = parts_of(node.text().chars().collect(), &marks, is_code);
+            let text: Vec<char> = node.text().chars().collect();
+            let texts = parts_of(&text, &marks, is_code);
             parts.extend(texts.into_iter().map(|(start, text)| {
                 let origin = Some((node.id().clone(), start));
                 FitNode::text(kind, attributes.clone(), FitText { origin, ..text })
@@ -335,35 +337,45 @@ impl<V: View> Builder<'_, V> {
     }
 }
 
-/// The parts of a text whose characters are of one class, with the offset of each.
-fn parts_of(text: Vec<char>, marks: &[Mark], is_code: bool) -> Vec<(usize, FitText)> {
+/// The parts of a text whose characters are of one class and have the same marks, with the offset
+/// of each.
+fn parts_of(text: &[char], marks: &[Mark], is_code: bool) -> Vec<(usize, FitText)> {
     let class = |char: char| match char {
         OBJECT if !is_code => 1,
         '\n' if !is_code => 2,
         _ => 0,
     };
+    let ranges = marks.iter().filter_map(|mark| mark.range.as_ref());
+    let mut edges: BTreeSet<usize> = ranges.flat_map(|range| [range.start, range.end]).collect();
+    for (nth, pair) in text.windows(2).enumerate() {
+        if class(pair[0]) != class(pair[1]) {
+            edges.insert(nth + 1);
+        }
+    }
+    edges.extend([0, text.len()]);
+    let edges: Vec<usize> = edges.into_iter().filter(|at| *at <= text.len()).collect();
     let mut parts = Vec::new();
-    let mut start = 0;
-    for chars in text.chunk_by(|one, other| class(*one) == class(*other)) {
-        let end = start + chars.len();
-        let within = marks.iter().filter_map(|mark| {
-            let range = mark.range.clone()?;
-            let part = range.start.max(start)..range.end.min(end);
-            (part.start < part.end).then(|| Mark {
-                range: Some(part.start - start..part.end - start),
-                ..mark.clone()
-            })
+    let (mut ahead, mut open) = (0, Vec::new());
+    for edge in edges.windows(2) {
+        let (start, end) = (edge[0], edge[1]);
+        // They are sorted by their starts.
+        let range = |mark: &Mark| mark.range.clone().unwrap_or(0..0);
+        while marks.get(ahead).is_some_and(|mark| range(mark).start < end) {
+            open.push(&marks[ahead]);
+            ahead += 1;
+        }
+        open.retain(|mark: &&Mark| range(mark).end > start);
+        let within = open.iter().map(|mark| Mark {
+            range: Some(0..end - start),
+            ..(*mark).clone()
         });
-        parts.push((
-            start,
-            FitText {
-                text: chars.to_vec(),
-                marks: within.collect(),
-                origin: None,
-                special: class(chars[0]) > 0,
-            },
-        ));
-        start = end;
+        let part = FitText {
+            text: text[start..end].to_vec(),
+            marks: within.collect(),
+            origin: None,
+            special: class(text[start]) > 0,
+        };
+        parts.push((start, part));
     }
     parts
 }
@@ -404,8 +416,9 @@ impl Fit<'_> {
             range: Some(mark.range.clone().unwrap_or(0..len)),
             ..mark.clone()
         });
-        let marks: Vec<Mark> = marks.collect();
-        let parts = parts_of(text, &marks, is_code).into_iter();
+        let mut marks: Vec<Mark> = marks.collect();
+        marks.sort_by_key(|mark| mark.range.as_ref().map(|range| range.start));
+        let parts = parts_of(&text, &marks, is_code).into_iter();
         Some(
             parts
                 .map(|(_, text)| FitNode::text(kind, attributes.clone(), text))

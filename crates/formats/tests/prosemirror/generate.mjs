@@ -117,7 +117,7 @@ function ofSession(kit) {
   print(kit, doc, transactions, "session")
 }
 
-const kits = Object.keys(schemas).map(kit)
+const kits = Object.keys(schemas).map(name => kit(name))
 while (made < count) {
   const kit = one(kits)
   switch (random(16)) {

@@ -57,8 +57,14 @@ export const breakingSchemas = {
   table: new Schema({nodes: breaks(schemas.table.spec.nodes), marks: plain.spec.marks}),
 }
 
+const allWords = [
+  "a", "bc", "é", "🦀", "漢 ", "\\\"", "d🦀e", "a\nb", "\n", "x\n\ny", "\u2028", "\u2029\u0085",
+]
+
+const allCodes = ["x", "x\ny", "🦀\n", "\u2028"]
+
 // The generators of one schema. Its types have one of two names.
-export function kit(name, schema = schemas[name]) {
+export function kit(name, schema = schemas[name], words = allWords, codes = allCodes) {
   const {nodes, marks} = schema
   const hardBreak = nodes.hard_break || nodes.hardBreak
   const codeBlock = nodes.code_block || nodes.codeBlock
@@ -68,9 +74,6 @@ export function kit(name, schema = schemas[name]) {
   const item = nodes.list_item || nodes.listItem
   const order = ordered && ("order" in ordered.spec.attrs ? "order" : "start")
 
-  const words = [
-    "a", "bc", "é", "🦀", "漢 ", "\\\"", "d🦀e", "a\nb", "\n", "x\n\ny", "\u2028", "\u2029\u0085",
-  ]
   function randomMark() {
     const type = one(Object.values(marks))
     return type.create(
@@ -91,7 +94,7 @@ export function kit(name, schema = schemas[name]) {
   const text = type => Fragment.from(some(4, () => inline(type)))
   const paragraph = () => nodes.paragraph.create(null, text(nodes.paragraph))
   const code = () =>
-    codeBlock.create(null, random(3) ? schema.text(one(["x", "x\ny", "🦀\n", "\u2028"])) : null)
+    codeBlock.create(null, random(3) ? schema.text(one(codes)) : null)
   function block(depth) {
     switch (random(depth > 0 ? 12 : 6)) {
       case 0: return nodes.heading.create({level: 1 + random(3)}, text(nodes.heading))

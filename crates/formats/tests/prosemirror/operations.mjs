@@ -179,7 +179,11 @@ function run(command, current) {
   }
 }
 
-const kits = Object.entries(breakingSchemas).map(([name, schema]) => kit(name, schema))
+// A newline in a text is a character of its own in a document of doclock, and none of an editor's.
+const words = ["a", "bc", "é", "🦀", "漢 ", "\\\"", "d🦀e", " "]
+const codes = ["x", "x\ny", "🦀", "y"]
+const kits = Object.entries(breakingSchemas)
+  .map(([name, schema]) => kit(name, schema, words, codes))
 const only = process.argv[4]?.split(",")
 const names = Object.keys(commands).filter(name => !only || only.includes(name))
 let made = 0
