@@ -139,6 +139,7 @@ fn fragment(nodes: Vec<NodeSpec>, open_start: bool, open_end: bool) -> Fragment 
         nodes,
         open_start,
         open_end,
+        ..Fragment::default()
     }
 }
 

@@ -121,6 +121,7 @@ fn overlay_10_operations_of_several_steps_are_refused_before_the_first() {
         nodes,
         open_start: true,
         open_end: true,
+        ..Fragment::default()
     };
     fails(paste_fragment(2, fragment(vec![element("item", [marked.clone()])])).on("t"));
     fails(paste_fragment(2, fragment(vec![marked])).on("t"));

@@ -138,6 +138,8 @@ const WITHOUT: [&str; 26] = [
     "splitBlockNode",
     "mergeBlockNodes",
     "autoMergeTextNodes",
+    "joinBlock",
+    "liftEmptyBlock",
     "setAttrs",
     "removeAttrs",
     "transformNode",

@@ -121,6 +121,7 @@ pub(crate) static LOCALS: [Local; 16] = [
                 nodes: nodes.into(),
                 open_start: true,
                 open_end: true,
+                ..Fragment::default()
             };
             vec![paste_fragment(10, fragment).on("tv/text")]
         },

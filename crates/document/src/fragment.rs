@@ -51,7 +51,8 @@ impl Fragment {
     /// branch of the first position to that of the second, clipped. An empty range in one node has
     /// no nodes.
     ///
-    /// Calls `visit` for each node, and its characters, before it is copied.
+    /// Calls `visit` for each node, and its characters, before it is copied. With `around`, it has
+    /// the nodes around it.
     ///
     /// # Errors
     ///
@@ -61,6 +62,7 @@ impl Fragment {
         view: &V,
         start: &Position,
         end: &Position,
+        around: bool,
         visit: impl Fn(&Node, &Range<usize>) -> Result<(), E>,
     ) -> Result<Self, E> {
         let ends = view.node(&start.node_id).zip(view.node(&end.node_id));
@@ -69,22 +71,6 @@ impl Fragment {
             return Ok(Self::default());
         };
         let (open_start, open_end) = open(&fork, start, end);
-        let whole = fork.to_one.is_empty() && fork.to_other.is_empty();
-        let levels = |way: usize| if whole { 1 } else { way };
-        let (start_levels, end_levels) = (levels(fork.to_one.len()), levels(fork.to_other.len()));
-        let inner = (!whole).then_some(fork.common);
-        let around = view.ancestors(&fork.common.id).chain(inner);
-        let mut ancestors = Vec::new();
-        for node in around.filter(|node| node.parent.is_some()) {
-            visit(node, &(0..0))?;
-            ancestors.push(node);
-        }
-        // From the outermost in.
-        ancestors.sort_by_key(|node| view.ancestors(&node.id).count());
-        let ancestors = ancestors
-            .into_iter()
-            .map(|node| NodeSpec::new(node.kind.clone()).with_attributes(node.attributes.clone()));
-        let ancestors = ancestors.collect();
         // Ancestors of the start come before it, so only their wrapping is copied.
         let above = fork.to_one.iter().take(fork.to_one.len().saturating_sub(1));
         let mut copy = FragmentCopy::default();
@@ -104,14 +90,41 @@ impl Fragment {
             visit(node, &(from..to))?;
             copy.begin(node, from..to);
         }
-        Ok(Self {
+        let fragment = Self {
             nodes: copy.finish(),
             open_start,
             open_end,
-            start_levels,
-            end_levels,
-            ancestors,
-        })
+            ..Self::default()
+        };
+        match around {
+            true => fragment.within(view, &fork, &visit),
+            false => Ok(fragment),
+        }
+    }
+
+    /// The same with the nodes around it, and how deep its ends are open.
+    fn within<V: View, E>(
+        mut self,
+        view: &V,
+        fork: &Fork<'_>,
+        visit: impl Fn(&Node, &Range<usize>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        // Within one node, that node is a part of the fragment.
+        let is_one = fork.to_one.is_empty() && fork.to_other.is_empty();
+        let levels = |way: usize| if is_one { 1 } else { way };
+        self.start_levels = levels(fork.to_one.len());
+        self.end_levels = levels(fork.to_other.len());
+        let common = (!is_one).then_some(fork.common).into_iter();
+        for node in common.chain(view.ancestors(&fork.common.id)) {
+            visit(node, &(0..0))?;
+            if node.parent.is_some() {
+                let spec = NodeSpec::new(node.kind.clone());
+                let spec = spec.with_attributes(node.attributes.clone());
+                self.ancestors.push(spec);
+            }
+        }
+        self.ancestors.reverse();
+        Ok(self)
     }
 
     /// Its nodes, and those around it.

@@ -52,7 +52,7 @@ operations! {
     NodeOperation, named Named;
 
     tree {
-        Delete => delete_node;
+        Delete => delete_node, delete_block;
         AddChild => add_child;
         RemoveChild => remove_child;
         RemoveChildren => remove_children;

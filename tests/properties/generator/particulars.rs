@@ -382,6 +382,7 @@ impl<'a, V: View> Generator<'a, V> {
             nodes: (0..count).map(|_| self.spec()).collect(),
             open_start: self.dice.one_in(2),
             open_end: self.dice.one_in(2),
+            ..Fragment::default()
         }
     }
 }

@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use super::Fit;
 use super::node::{FitNode, FitRest, FitText};
+use super::place::FitPlace;
 use crate::mark::OBJECT;
 use crate::schema::{Schema, Symbol};
 use crate::{Children, EditError, Mark, Node, NodeId, NodeSpec, Position, View, plan};
@@ -62,11 +63,15 @@ impl FitDocument {
         schema: &Schema,
         from: &Position,
         to: &Position,
-        deep: bool,
+        (whole, deep): (bool, bool),
         visit: Visit<'_>,
     ) -> Result<Option<Self>, EditError> {
         let fit = Fit { schema };
-        let (Some(start), Some(end)) = (around(view, fit, from)?, around(view, fit, to)?) else {
+        let around = |at| match whole {
+            true => around_block(view, fit, at),
+            false => around(view, fit, at),
+        };
+        let (Some(start), Some(end)) = (around(from)?, around(to)?) else {
             return Ok(None);
         };
         let (Some(top), true) = (start.0.last().cloned(), start.0.last() == end.0.last()) else {
@@ -98,9 +103,17 @@ impl FitDocument {
         };
         let from = place(&builder.from, start.1);
         let to = place(&builder.to, end.1);
-        let Some((from, to)) = from.zip(to) else {
+        let Some((mut from, mut to)) = from.zip(to) else {
             return Ok(None);
         };
+        if whole {
+            // The first is in the node, and before it is a node without content.
+            from -= 1;
+            to = from
+                + FitPlace::new(&root, from)
+                    .and_then(|at| at.node_after())
+                    .map_or(0, |it| it.size);
+        }
         Ok(Some(Self {
             root,
             id: top,
@@ -142,6 +155,24 @@ fn around<V: View>(
         && chain.len() > 1
         && nodes.all(|node| node.text().is_empty() && number(node).is_some());
     Ok(fits.then_some((chain, offset)))
+}
+
+/// A block and the nodes around it.
+fn around_block<V: View>(
+    view: &V,
+    fit: Fit<'_>,
+    at: &Position,
+) -> Result<Option<(Vec<NodeId>, usize)>, EditError> {
+    let node = plan::find(view, &at.node_id)?;
+    let mut chain = vec![node.id().clone()];
+    chain.extend(view.ancestors(node.id()).map(|node| node.id().clone()));
+    let number = |node: &Node| fit.schema.number_of(node.kind());
+    let is_block = number(node).is_some_and(|kind| !fit.schema.is_inline(kind));
+    let mut above = chain.iter().skip(1).filter_map(|id| view.node(id));
+    let fits = is_block
+        && chain.len() > 1
+        && above.all(|node| node.text().is_empty() && number(node).is_some());
+    Ok(fits.then_some((chain, 0)))
 }
 
 /// Whether a node in a line of text is one character, without text.

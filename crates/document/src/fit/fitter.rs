@@ -575,7 +575,9 @@ impl<'f, 's> Fitter<'f, 's> {
     ) -> Option<()> {
         let depth = self.depth();
         let top = &mut self.frontier[depth];
-        top.state = self.fit.after_kind(top.kind, top.state, kind)?;
+        // Of a node that is opened to be closed, with content that was filled in, nothing is asked.
+        let after = self.fit.after_kind(top.kind, top.state, kind);
+        top.state = after.unwrap_or(top.state);
         let node = FitNode::block(kind, id, attributes, content);
         self.placed = appended(&self.placed, depth, &[node])?;
         self.frontier.push(Open {

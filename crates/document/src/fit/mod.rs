@@ -50,6 +50,8 @@ struct Fit<'s> {
 pub enum FitEdit<'a> {
     /// Deletes what is between them.
     Delete,
+    /// Deletes the block at the first.
+    DeleteBlock,
     /// Replaces it by a fragment.
     Paste(&'a Fragment),
     /// Replaces it by text with the marks around it.
@@ -113,7 +115,8 @@ pub fn edit<E: FitEdits>(
     let fit = Fit { schema };
     for deep in [false, true] {
         let visit = |node: &Node| visit(on, node);
-        let document = FitDocument::new(&*on, schema, from, to, deep, &visit)?;
+        let whole = matches!(edit, FitEdit::DeleteBlock);
+        let document = FitDocument::new(&*on, schema, from, to, (whole, deep), &visit)?;
         let Some(document) = document else {
             return Ok(false);
         };
@@ -185,7 +188,7 @@ impl Fit<'_> {
             Some(FitKind { kind, attributes })
         };
         match *edit {
-            FitEdit::Delete => self.delete_range(root, from, to),
+            FitEdit::Delete | FitEdit::DeleteBlock => self.delete_range(root, from, to),
             FitEdit::Paste(fragment) => {
                 let slice = self.slice_of(fragment)?;
                 self.replace_range(root, from, to, &slice)

@@ -80,6 +80,8 @@ struct Reconciler<'e, 's, E> {
     children: HashMap<NodeId, crate::Children>,
     /// The ids that the tree uses, and those that are deleted.
     used: HashSet<NodeId>,
+    /// The nodes with children that the tree uses without looking at them.
+    unread: HashSet<NodeId>,
     gone: HashSet<NodeId>,
     /// Where the parts of texts are now, by where they were.
     parts: HashMap<(NodeId, usize), NodeId>,
@@ -105,6 +107,7 @@ impl FitDocument {
             before,
             children: self.children.clone(),
             used: HashSet::new(),
+            unread: HashSet::new(),
             gone: HashSet::new(),
             parts: HashMap::new(),
             taken: HashSet::new(),
@@ -170,11 +173,13 @@ impl<E: FitEdits> Reconciler<'_, '_, E> {
 
     /// Collects the ids that the tree uses, and the lines of its text blocks.
     fn collect(&mut self, node: &Rc<FitNode>, lines: &mut Vec<Vec<Inline>>) {
+        self.used.extend(node.id.clone());
+        if let FitBody::Rest(rest) = &node.body {
+            self.unread.insert(rest.parent.clone());
+        }
         let FitBody::Blocks(content) = &node.body else {
-            self.used.extend(node.id.clone());
             return;
         };
-        self.used.extend(node.id.clone());
         if self.fit.schema.is_text_block(node.kind) {
             let line = self.line(node, content);
             for inline in &line {

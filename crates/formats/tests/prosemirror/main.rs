@@ -39,8 +39,8 @@ pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
         }),
         _ => {
             let cell = json!({"content": "block+", "isolating": true, "attributes": {
-                "colspan": {"type": "integer"},
-                "rowspan": {"type": "integer"},
+                "colspan": {"type": "integer", "default": 1},
+                "rowspan": {"type": "integer", "default": 1},
                 "colwidth": {"type": "array"},
             }});
             json!({"nodes": {

@@ -438,7 +438,7 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
 fn of_node(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
     let block = opened.block();
     match command {
-        "deleteSelection" => vec![delete_node().on(block)],
+        "deleteSelection" => vec![delete_block().on(block)],
         "createParagraphNear" => {
             let view = opened.editor.store().snapshot();
             let index = view.index_in_parent(&block).unwrap();

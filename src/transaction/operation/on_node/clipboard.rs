@@ -269,7 +269,8 @@ impl OperationOn<NodeId> for SelectRange {
 }
 
 fn copy(on: &mut Draft, over: &CheckedRange) -> Edited {
-    let fragment = Fragment::clipped(on, &over.start, &over.end, |node, text| {
+    let around = on.schema().is_some();
+    let fragment = Fragment::clipped(on, &over.start, &over.end, around, |node, text| {
         // A whole text is shared with the copy.
         let copied = match text.len() == node.text().len() {
             true => 0,

@@ -109,6 +109,17 @@ pub(super) fn fits_blocks(
     fits(on, &over, edit)
 }
 
+/// Like [`fits`], for a node itself.
+pub(super) fn fits_block(
+    on: &mut Draft,
+    id: &NodeId,
+    edit: &FitEdit<'_>,
+) -> Result<bool, OperationError> {
+    let at = Position::new(id.clone(), 0);
+    let end = at.clone();
+    fits(on, &CheckedRange { start: at, end }, edit)
+}
+
 /// The first descendant without children.
 fn first_text(on: &Draft, id: &NodeId) -> Result<NodeId, EditError> {
     let mut node = plan::find(on, id)?;

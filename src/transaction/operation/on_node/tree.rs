@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::blocks::siblings_up_to;
-use super::fitting::{fits_blocks, is_text, plain};
+use super::fitting::{fits_block, fits_blocks, is_text, plain};
 use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
@@ -24,18 +24,32 @@ use crate::transaction::run::resolve;
 
 /// Deletes the node with its subtree.
 pub fn delete_node() -> NodeOperation {
-    Delete {}.into()
+    Delete { fit: false }.into()
+}
+
+/// Deletes a block as a user who has selected it: a node around it that would be left without
+/// required content goes as well, and what is missing at the top is filled in. Without a schema it
+/// is [`delete_node`].
+pub fn delete_block() -> NodeOperation {
+    Delete { fit: true }.into()
 }
 
 /// See [`delete_node`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
-pub struct Delete {}
+pub struct Delete {
+    /// Whether it deletes as [`delete_block`] does.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub fit: bool,
+}
 
 impl OperationOn<NodeId> for Delete {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        if self.fit && fits_block(on, id, &FitEdit::DeleteBlock)? {
+            return Ok(());
+        }
         Ok(on.delete(id)?)
     }
 }
