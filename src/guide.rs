@@ -89,6 +89,8 @@ pages! {
     other_editors: "../docs/guide/other-editors.md";
     /// Lists every operation: builder, JSON form, effect, errors, selection.
     operations: "../docs/operations.md";
+    /// Compares the commands of ProseMirror with the operations that do the same.
+    coming_from_prosemirror: "../docs/coming-from-prosemirror.md";
     /// Describes the queries of snapshots and transactions, nested JSON and Markdown.
     queries: "../docs/queries.md";
     /// Describes hooks, subscriptions and idempotency keys.

@@ -224,9 +224,9 @@ pub enum OperationError {
         /// The type of list item that the operation names.
         item_type: SmolStr,
     },
-    /// The store has no schema, or the node is in no text block of it.
-    #[error("node {id} is not in a text block, by the schema of the store", id = Brief(.id))]
-    NoTextBlock {
+    /// There is no text before or after a text that it could be joined with.
+    #[error("nothing is on that side of node {id} that it could be joined with", id = Brief(.id))]
+    NothingToJoin {
         /// The node.
         id: NodeId,
     },
@@ -264,7 +264,7 @@ codes! { OperationError {
     Self::NotBehind { id, last } => "notBehind";
     Self::TypesDiffer { left, right } => "typesDiffer";
     Self::NoItem { id, item_type } => "noItem";
-    Self::NoTextBlock { id } => "noTextBlock";
+    Self::NothingToJoin { id } => "nothingToJoin";
     Self::VersionConflict { expected, found } => "versionConflict", 409;
     Self::Lease(error) => as error;
     Self::Failed(error) => "codeFailed" if retry_of(&**error), 500;

@@ -116,7 +116,7 @@ fn with_positions() -> Vec<Operation> {
 }
 
 /// The other operations. `addChild` and `paste` also have variants above.
-const WITHOUT: [&str; 26] = [
+const WITHOUT: [&str; 28] = [
     "clearSelection",
     "ifUnchanged",
     "requireLease",

@@ -54,6 +54,8 @@ mod view;
 
 // What only `internal` shows.
 #[allow(missing_docs, missing_debug_implementations)]
+mod block_edits;
+#[allow(missing_docs, missing_debug_implementations)]
 mod fit;
 #[allow(missing_docs, missing_debug_implementations)]
 mod overlay;
@@ -126,8 +128,12 @@ pub mod internal {
         };
     }
 
+    pub mod block_edits {
+        pub use crate::block_edits::{BlockEdits, delete_range, paste};
+    }
+
     pub mod fit {
-        pub use crate::fit::{FitEdit, FitEdits, edit};
+        pub use crate::fit::{FitEdit, edit};
     }
 
     pub mod json {

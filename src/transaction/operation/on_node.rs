@@ -91,7 +91,7 @@ operations! {
         InsertParagraph => insert_paragraph, insert_paragraph_of, insert_paragraph_over;
         JoinBlock => join_block;
         LiftEmptyBlock => lift_empty_block;
-        SplitListItem => split_list_item;
+        SplitListItem => split_list_item, split_list_item_over;
         WrapInList => wrap_in_list, wrap_in_list_up_to;
     }
 

@@ -15,7 +15,7 @@ use crate::{
     DataStore, Draft, NodeId, StoreOptions, Transaction, View,
     document::{Attributes, Limit, Limits, Mark, NodeSpec, Position, Selection},
     schema::{NodeType, Schema},
-    transaction::{NodeOperation, Operation, TextSpan},
+    transaction::{NodeOperation, Operation, TextSpan, on_node::JoinTarget},
 };
 
 /// The size of a document in the way in which it is large.
@@ -232,6 +232,10 @@ fn operations(on: &Draft, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
         Kind::MergeBlockNodes => vec![merge_block_nodes(next())],
         Kind::AutoMergeTextNodes => vec![auto_merge_text_nodes()],
         Kind::InsertParagraph => vec![insert_paragraph(1)],
+        Kind::JoinBlock => [JoinTarget::Any, JoinTarget::Around]
+            .map(|target| join_block(target, target == JoinTarget::Any))
+            .to_vec(),
+        Kind::LiftEmptyBlock => vec![lift_empty_block()],
         Kind::SplitListItem => vec![split_list_item(1, "block"), split_list_item(1, "page")],
         Kind::WrapInList => vec![
             wrap_in_list(NodeSpec::new("list"), NodeSpec::new("item")),

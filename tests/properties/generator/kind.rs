@@ -48,6 +48,8 @@ pub(crate) enum Kind {
     MergeBlockNodes,
     AutoMergeTextNodes,
     InsertParagraph,
+    JoinBlock,
+    LiftEmptyBlock,
     SplitListItem,
     WrapInList,
 

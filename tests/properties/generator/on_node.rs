@@ -3,7 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     NodeId, View,
-    transaction::{Child, NodeOperation, TextSpan},
+    transaction::{Child, NodeOperation, TextSpan, on_node::JoinTarget},
 };
 use smol_str::SmolStr;
 
@@ -79,6 +79,8 @@ impl<V: View> Generator<'_, V> {
             | Kind::MergeBlockNodes
             | Kind::AutoMergeTextNodes
             | Kind::InsertParagraph
+            | Kind::JoinBlock
+            | Kind::LiftEmptyBlock
             | Kind::SplitListItem
             | Kind::WrapInList => self.on_blocks(kind, id),
 
@@ -213,6 +215,11 @@ impl<V: View> Generator<'_, V> {
                 true => insert_paragraph(self.offset(id)),
                 false => insert_paragraph_of(self.offset(id), self.kind_of_node()),
             },
+            Kind::JoinBlock => {
+                let targets = [JoinTarget::Any, JoinTarget::Text, JoinTarget::Around];
+                join_block(self.one(&targets), self.dice.one_in(2))
+            }
+            Kind::LiftEmptyBlock => lift_empty_block(),
             Kind::SplitListItem => {
                 let item = match self.strays() {
                     true => self.kind_of_node(),

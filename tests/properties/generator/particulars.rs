@@ -80,7 +80,8 @@ impl<'a, V: View> Generator<'a, V> {
             | Kind::IndentNode
             | Kind::WrapNode
             | Kind::WrapInList => parent.is_some(),
-            Kind::LiftNode | Kind::OutdentNode => grandparent.is_some(),
+            Kind::LiftNode | Kind::OutdentNode | Kind::LiftEmptyBlock => grandparent.is_some(),
+            Kind::JoinBlock => parent.is_some(),
             Kind::SplitTextNode => parent.is_some() && !node.text().is_empty(),
             Kind::SplitBlockNode => parent.is_some() && !node.children().is_empty(),
             Kind::InsertParagraph => grandparent.is_some() && !node.text().is_empty(),

@@ -51,6 +51,9 @@ enum Needed {
 /// How many nodes may be left out before their types are not read at first.
 const SHORT: usize = 32;
 
+/// How deep nodes may nest in a tree: its functions recurse.
+pub(super) const LEVELS: usize = 200;
+
 impl FitDocument {
     /// The part of a document around two positions; `None` if one of them is not in the text of a
     /// text block, or if a node around it has a text of its own.
@@ -77,6 +80,9 @@ impl FitDocument {
         let (Some(top), true) = (start.0.last().cloned(), start.0.last() == end.0.last()) else {
             return Ok(None);
         };
+        if start.0.len().max(end.0.len()) > LEVELS {
+            return Ok(None);
+        }
         let mut builder = Builder {
             view,
             fit,
@@ -86,7 +92,7 @@ impl FitDocument {
             to: end.0,
             children: HashMap::new(),
         };
-        let Some(root) = builder.node(plan::find(view, &top)?, Needed::Between)? else {
+        let Some(root) = builder.node(plan::find(view, &top)?, Needed::Between, 0)? else {
             return Ok(None);
         };
         let place = |chain: &[NodeId], offset| {
@@ -209,10 +215,15 @@ impl<V: View> Builder<'_, V> {
         self.fit.schema.number_of(node.kind())
     }
 
-    /// A node with its content; `None` if the schema does not know a type.
-    fn node(&mut self, node: &Node, needed: Needed) -> Result<Option<Rc<FitNode>>, EditError> {
+    /// A node with its content; `None` if the schema does not know a type, or nodes nest too deep.
+    fn node(
+        &mut self,
+        node: &Node,
+        needed: Needed,
+        level: usize,
+    ) -> Result<Option<Rc<FitNode>>, EditError> {
         (self.visit)(node)?;
-        let Some(kind) = self.number(node) else {
+        let Some(kind) = self.number(node).filter(|_| level < LEVELS) else {
             return Ok(None);
         };
         let (id, attributes) = (Some(node.id().clone()), node.attributes().clone());
@@ -221,7 +232,7 @@ impl<V: View> Builder<'_, V> {
         }
         let content = match self.fit.schema.is_text_block(kind) && node.text().is_empty() {
             true => self.line(node)?,
-            false => match self.blocks(node, kind, needed)? {
+            false => match self.blocks(node, kind, needed, level + 1)? {
                 Some(content) => content,
                 None => return Ok(None),
             },
@@ -234,6 +245,7 @@ impl<V: View> Builder<'_, V> {
         node: &Node,
         kind: Symbol,
         needed: Needed,
+        level: usize,
     ) -> Result<Option<Vec<Rc<FitNode>>>, EditError> {
         let children = node.children();
         let on = |chain: &[NodeId]| {
@@ -272,7 +284,7 @@ impl<V: View> Builder<'_, V> {
                 Needed::Last => Needed::Last,
                 Needed::First => Needed::First,
             };
-            let Some(child) = self.node(child, of_child)? else {
+            let Some(child) = self.node(child, of_child, level)? else {
                 return Ok(None);
             };
             state = state.and_then(|state| self.fit.after(kind, state, &child));

@@ -25,8 +25,7 @@ use std::rc::Rc;
 
 use smol_str::SmolStr;
 
-pub use reconcile::FitEdits;
-
+use crate::block_edits::BlockEdits;
 use crate::schema::Schema;
 use crate::{
     Attributes, EditError, Fragment, Mark, Node, NodeSpec, Position, Selection, TextSelection, View,
@@ -104,7 +103,7 @@ impl FitEdit<'_> {
 ///
 /// [`EditError::DoesNotFit`] if the schema has no result for the edit. Then nothing was changed.
 /// An error of `visit`, or of an edit.
-pub fn edit<E: FitEdits>(
+pub fn edit<E: BlockEdits>(
     on: &mut E,
     schema: &Schema,
     from: &Position,
@@ -163,8 +162,12 @@ fn does_not_fit(on: &impl View, schema: &Schema, at: &Position) -> EditError {
 }
 
 impl Fit<'_> {
-    /// Whether the positions are in list items, for an edit of those.
+    /// Whether the positions are in list items, for an edit of those, and a fragment is not too deep.
     fn applies(self, document: &FitDocument, edit: &FitEdit<'_>) -> bool {
+        if let FitEdit::Paste(fragment) = edit {
+            let height = fragment.all_nodes().map(NodeSpec::height).max();
+            return height.unwrap_or(0) + fragment.ancestors.len() < build::LEVELS;
+        }
         let (FitEdit::LiftItem(kind) | FitEdit::SinkItem(kind)) = edit else {
             return true;
         };

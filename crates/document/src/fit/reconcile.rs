@@ -9,38 +9,12 @@ use std::rc::Rc;
 use super::build::FitDocument;
 use super::node::{FitBody, FitNode, FitRest, FitText};
 use super::{Fit, FitPlace};
+use crate::block_edits::BlockEdits;
 use crate::schema::Symbol;
 use crate::{
     Attributes, EditError, Mark, NodeId, NodeSpec, Position, Selection, SplitPoint, TextSelection,
     Value, View, plan,
 };
-
-/// The edits of a draft.
-pub trait FitEdits: View {
-    fn insert_node(
-        &mut self,
-        spec: NodeSpec,
-        parent: &NodeId,
-        index: usize,
-    ) -> Result<NodeId, EditError>;
-    fn delete_node(&mut self, id: &NodeId) -> Result<(), EditError>;
-    fn move_to(&mut self, id: &NodeId, parent: &NodeId, index: usize) -> Result<(), EditError>;
-    fn split(&mut self, id: &NodeId, at: SplitPoint) -> Result<NodeId, EditError>;
-    fn join(&mut self, id: &NodeId, right: &NodeId) -> Result<(), EditError>;
-    fn replace(
-        &mut self,
-        id: &NodeId,
-        start: usize,
-        end: usize,
-        text: String,
-    ) -> Result<(), EditError>;
-    fn set_all_marks(&mut self, id: &NodeId, marks: Vec<Mark>) -> Result<(), EditError>;
-    fn set_kind(&mut self, id: &NodeId, kind: &str) -> Result<(), EditError>;
-    fn patch(&mut self, id: &NodeId, attributes: Vec<(String, Value)>) -> Result<(), EditError>;
-    /// The selection, if there is one.
-    fn selected(&self) -> Option<&Selection>;
-    fn select_at(&mut self, at: Position) -> Result<(), EditError>;
-}
 
 /// A part of a new text: characters of one text of the document, or new ones.
 #[derive(Clone, Debug)]
@@ -91,7 +65,7 @@ struct Reconciler<'e, 's, E> {
 
 impl FitDocument {
     /// Makes the changes that lead to a tree, and returns where a position of it is.
-    pub(super) fn reconcile<E: FitEdits>(
+    pub(super) fn reconcile<E: BlockEdits>(
         &self,
         on: &mut E,
         fit: Fit<'_>,
@@ -132,7 +106,7 @@ fn remember<V: View>(view: &V, fit: Fit<'_>, node: &Rc<FitNode>, before: &mut Be
     }
 }
 
-impl<E: FitEdits> Reconciler<'_, '_, E> {
+impl<E: BlockEdits> Reconciler<'_, '_, E> {
     fn run(
         &mut self,
         root: &NodeId,
@@ -154,7 +128,7 @@ impl<E: FitEdits> Reconciler<'_, '_, E> {
         self.settle(root, tree, &mut lines)?;
         self.delete()?;
         if selected && let Some(at) = self.position(root, tree, caret) {
-            self.on.select_at(at)?;
+            self.on.select_text(Selection::new(at.clone(), at))?;
         }
         Ok(())
     }
@@ -637,12 +611,12 @@ impl<E: FitEdits> Reconciler<'_, '_, E> {
         let children = children.chain(line.into_iter().flatten().cloned());
         let children: Vec<NodeId> = children.collect();
         for child in children {
+            let mut below = self.on.descendants(&child).map(crate::Node::id);
+            let is_used = |id: &NodeId| self.used.contains(id) || self.unread.contains(id);
             let goes = self.gone.contains(&child)
                 && self.on.parent(&child) == Some(id)
-                && !self
-                    .on
-                    .descendants(&child)
-                    .any(|node| self.used.contains(node.id()));
+                && !self.unread.contains(&child)
+                && !below.any(is_used);
             if goes {
                 self.on.delete_node(&child)?;
             }

@@ -15,6 +15,18 @@ pub(super) fn is_inline(name: &SmolStr, node: &NodeType, root: Option<&SmolStr>)
     node.inline.unwrap_or(may_be)
 }
 
+/// Finds the types with a line of text, and those without content.
+pub(super) fn classify(types: &mut [TypeRules]) {
+    for nth in 0..types.len() {
+        let content = &types[nth].content;
+        let mut first = (0..types.len()).filter(|next| content.begins_with(*next as Symbol));
+        let first = first.next();
+        let line = first.is_some_and(|first| types[first].inline) && !types[nth].inline;
+        let empty = first.is_none() && !types[nth].text;
+        (types[nth].line, types[nth].empty) = (line, empty);
+    }
+}
+
 impl Schema {
     pub(crate) fn number_of(&self, kind: &str) -> Option<Symbol> {
         self.symbol(kind)
@@ -89,8 +101,7 @@ impl Schema {
 
     /// Whether nodes of a type contain a line of text: parts that are inline.
     pub(crate) fn is_text_block(&self, number: Symbol) -> bool {
-        let mut first = self.next_types(number, self.content_start(number));
-        !self.is_inline(number) && first.next().is_some_and(|(next, _)| self.is_inline(next))
+        self.of(number).0.line
     }
 
     /// Whether nodes of a type contain a line of text, or are a part of one.
@@ -102,8 +113,7 @@ impl Schema {
 
     /// Whether nodes of a type have no content at all.
     pub(crate) fn is_empty_type(&self, number: Symbol) -> bool {
-        let mut first = self.next_types(number, self.content_start(number));
-        !self.has_text(number) && first.next().is_none()
+        self.of(number).0.empty
     }
 
     pub(crate) fn is_defining(&self, number: Symbol) -> bool {

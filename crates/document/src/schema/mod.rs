@@ -129,6 +129,9 @@ struct TypeRules {
     marks: Option<HashSet<SmolStr>>,
     attributes: AttributeRules,
     inline: bool,
+    /// Whether the content is a line of text, and whether there can be none.
+    line: bool,
+    empty: bool,
 }
 
 impl TypeRules {
@@ -183,9 +186,12 @@ impl Schema {
                 marks: allowed_marks(name, node, &marks)?,
                 attributes: AttributeRules::new(name, &node.attributes, node.unknown_attributes)?,
                 inline: fill::is_inline(name, node, spec.root.as_ref()),
+                line: false,
+                empty: false,
             })
         });
-        let types = types.collect::<Result<Vec<_>, _>>()?;
+        let mut types = types.collect::<Result<Vec<_>, _>>()?;
+        fill::classify(&mut types);
         match &spec.root {
             Some(kind) if !numbers.contains_key(kind) => {
                 return Err(SchemaError::UnknownRoot { kind: kind.clone() });

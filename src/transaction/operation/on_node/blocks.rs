@@ -3,13 +3,15 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::fitting::{fits, fits_blocks, is_text, plain};
+use super::fitting::{first_text, fits, fits_blocks, is_text, plain};
 use super::range::{self, place_of};
-use super::tree::{insert_around, position_and_parent_position, resolve_some, split_children};
+use super::tree::{
+    LiftNode, insert_around, position_and_parent_position, resolve_some, split_children,
+};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::fit::FitEdit;
 use crate::document::plan::find;
-use crate::document::{Budget, Limit, Node, NodeSpec, SplitPoint, View, cost};
+use crate::document::{Budget, Limit, Node, NodeSpec, Position, SplitPoint, View, cost};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
@@ -296,8 +298,24 @@ pub enum JoinTarget {
 }
 
 /// Joins the text block that the node is or is in with the one before it, or with the one after it
-/// if `forward`: Backspace at its start, Delete at its end. The schema decides about the result; an
-/// edit without one is an error. It is an error in a document without a schema.
+/// if `forward`: Backspace at its start, Delete at its end. It is an error if nothing is there, or
+/// if the schema has no valid result.
+///
+/// Without a schema, it is [`delete_range`](crate::dsl::delete_range) between the two texts.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, dsl::*, transaction::on_node::JoinTarget};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// let line = |id: &str| element("paragraph", [text_node("text", id).with_id(id)]);
+/// transaction(&editor, [
+///     create(element("page", [line("one"), line("two")]).with_id("page")),
+///     join_block(JoinTarget::Any, false).on("two"),
+/// ])
+/// .commit()?;
+/// assert_eq!(editor.store().snapshot().node("one").unwrap().text(), &"onetwo");
+/// # Ok::<(), doclock::transaction::TransactionError>(())
+/// ```
 pub fn join_block(target: JoinTarget, forward: bool) -> NodeOperation {
     JoinBlock { target, forward }.into()
 }
@@ -322,13 +340,45 @@ impl OperationOn<NodeId> for JoinBlock {
             JoinTarget::Text => FitEdit::JoinText(self.forward),
             JoinTarget::Around => FitEdit::JoinSibling(self.forward),
         };
-        required(fits_blocks(on, id, None, &edit)?, id)
+        match fits_blocks(on, id, None, &edit)? {
+            true => Ok(()),
+            false => join_texts(on, id, self.forward),
+        }
     }
 }
 
+/// Joins the first text of a node with the text before or after it.
+fn join_texts(on: &mut Draft, id: &NodeId, forward: bool) -> Edited {
+    let text = first_text(on, id)?;
+    let mut other = text.clone();
+    loop {
+        on.spend(Limit::Steps, |_| cost::NODE)?;
+        let next = match forward {
+            true => on.next(&other),
+            false => on.previous(&other),
+        };
+        let next = next.ok_or_else(|| OperationError::NothingToJoin { id: id.clone() })?;
+        other = next.id().clone();
+        if next.children().is_empty() {
+            break;
+        }
+    }
+    let (first, last) = if forward {
+        (text, other)
+    } else {
+        (other, text)
+    };
+    let len = find(on, &first)?.text().len();
+    let over = range::CheckedRange {
+        start: Position::new(first, len),
+        end: Position::new(last, 0),
+    };
+    range::delete_range(on, &over)
+}
+
 /// Lifts the empty text block that the node is or is in out of its parent, or splits the parent
-/// before it if other blocks come after it: Enter in an empty block. It is an error in a document
-/// without a schema.
+/// before it if other blocks come after it: Enter in an empty block. Without a schema it is
+/// [`lift_node`](crate::dsl::lift_node).
 pub fn lift_empty_block() -> NodeOperation {
     LiftEmptyBlock {}.into()
 }
@@ -342,15 +392,10 @@ impl OperationOn<NodeId> for LiftEmptyBlock {
     without!(size, positions);
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        required(fits_blocks(on, id, None, &FitEdit::LiftEmpty)?, id)
-    }
-}
-
-/// An edit that only a schema defines.
-fn required(fits: bool, id: &NodeId) -> Edited {
-    match fits {
-        true => Ok(()),
-        false => Err(OperationError::NoTextBlock { id: id.clone() }),
+        match fits_blocks(on, id, None, &FitEdit::LiftEmpty)? {
+            true => Ok(()),
+            false => LiftNode { last_id: None }.run(on, id),
+        }
     }
 }
 
@@ -375,6 +420,22 @@ fn required(fits: bool, id: &NodeId) -> Edited {
 pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOperation {
     SplitListItem {
         offset,
+        end: None,
+        item_type: item_type.into(),
+    }
+    .into()
+}
+
+/// Deletes the characters from `start` to `end`, exclusive, and begins a new list item there, as
+/// [`split_list_item`] does.
+pub fn split_list_item_over(
+    start: usize,
+    end: usize,
+    item_type: impl Into<SmolStr>,
+) -> NodeOperation {
+    SplitListItem {
+        offset: start,
+        end: Some(end),
         item_type: item_type.into(),
     }
     .into()
@@ -386,6 +447,9 @@ pub fn split_list_item(offset: usize, item_type: impl Into<SmolStr>) -> NodeOper
 pub struct SplitListItem {
     /// The first character of the new item.
     pub offset: usize,
+    /// The end of the characters that are deleted first, exclusive; none are for `None`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<usize>,
     /// The type of the items.
     pub item_type: SmolStr,
 }
@@ -396,7 +460,7 @@ impl OperationOn<NodeId> for SplitListItem {
     }
 
     fn to_scalars(&mut self, on: &mut Draft, id: &NodeId) -> Edited {
-        unit::of_offset(on, id, &mut self.offset)
+        unit::of_extent(on, id, &mut self.offset, self.end.as_mut(), None)
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
@@ -410,7 +474,8 @@ impl OperationOn<NodeId> for SplitListItem {
                 kind == self.item_type
             });
         on.spend(Limit::Steps, |_| cost::LOOKED_UP * path.len())?;
-        let at = range::resolve(on, id, self.offset, Some(self.offset), None)?;
+        let end = self.end.unwrap_or(self.offset);
+        let at = range::resolve(on, id, self.offset, Some(end), None)?;
         if found && fits(on, &at, &FitEdit::SplitItem(&self.item_type))? {
             return Ok(());
         }
@@ -420,6 +485,7 @@ impl OperationOn<NodeId> for SplitListItem {
                 item_type: self.item_type,
             });
         }
+        range::delete_range(on, &at)?;
         split_at_caret(on, id, self.offset)?;
         for pair in path.windows(2) {
             if let [child, parent] = pair {

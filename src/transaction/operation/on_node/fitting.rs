@@ -1,7 +1,8 @@
 //! Edits of blocks under a schema, which fit their result into it.
 
 use super::range::CheckedRange;
-use crate::document::fit::{self, FitEdit, FitEdits};
+use crate::document::block_edits::BlockEdits;
+use crate::document::fit::{self, FitEdit};
 use crate::document::{
     Attributes, EditError, Limit, Mark, Node, NodeSpec, Position, Selection, SplitPoint, Value,
     cost, plan,
@@ -10,7 +11,7 @@ use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
 
-impl FitEdits for Draft {
+impl BlockEdits for Draft {
     fn insert_node(
         &mut self,
         spec: NodeSpec,
@@ -62,8 +63,12 @@ impl FitEdits for Draft {
         self.selection()
     }
 
-    fn select_at(&mut self, at: Position) -> Result<(), EditError> {
-        self.select(Selection::new(at.clone(), at))
+    fn select_text(&mut self, selection: Selection) -> Result<(), EditError> {
+        self.select(selection)
+    }
+
+    fn spend_steps(&self, count: &dyn Fn(&Self) -> usize) -> Result<(), EditError> {
+        self.spend(Limit::Steps, |_| count(self))
     }
 }
 
@@ -121,7 +126,7 @@ pub(super) fn fits_block(
 }
 
 /// The first descendant without children.
-fn first_text(on: &Draft, id: &NodeId) -> Result<NodeId, EditError> {
+pub(super) fn first_text(on: &Draft, id: &NodeId) -> Result<NodeId, EditError> {
     let mut node = plan::find(on, id)?;
     while let Some(child) = node.children().get(0) {
         on.spend(Limit::Steps, |_| cost::LOOKED_UP)?;

@@ -1,18 +1,16 @@
 //! Characters from one node to another.
 
 use std::cmp::Ordering;
-use std::collections::HashSet;
 use std::ops::Range;
 
 use super::Edited;
 use super::fitting::fits;
 use crate::document::fit::FitEdit;
 use crate::document::{
-    ChildPosition, EditError, Limit, Node, Position, Selection, TextSelection, View, cost, plan,
-    walk,
+    ChildPosition, EditError, Limit, Node, Position, Selection, TextSelection, block_edits, cost,
+    plan, walk,
 };
 use crate::id::NodeId;
-use crate::steps::steps;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::NodeRef;
@@ -100,36 +98,6 @@ pub(super) fn resolve(
     }
 }
 
-/// Whether the node's children are pieces of its text: it has childless children and no text of its
-/// own.
-pub(super) fn is_text_block(on: &Draft, node: &Node) -> Result<bool, EditError> {
-    if !node.text().is_empty() || node.children().is_empty() {
-        return Ok(false);
-    }
-    all_children(on, node.id(), |child| child.children().is_empty())
-}
-
-/// Whether all children of a node are like this. Visits those before the first that is not.
-pub(super) fn all_children(
-    on: &Draft,
-    id: &NodeId,
-    are: impl Fn(&Node) -> bool,
-) -> Result<bool, EditError> {
-    for child in on.children(id) {
-        on.spend(Limit::Steps, |_| cost::LOOKED_UP)?;
-        if !are(child) {
-            return Ok(false);
-        }
-    }
-    Ok(true)
-}
-
-/// Whether two nodes are of the same type and have the same attributes.
-pub(super) fn are_alike(on: &Draft, one: &Node, other: &Node) -> Result<bool, EditError> {
-    on.spend(Limit::Steps, |_| one.attributes().steps())?;
-    Ok(one.kind() == other.kind() && one.attributes() == other.attributes())
-}
-
 /// Where a node is attached; `None` if it has no parent.
 pub(super) fn attached_at(on: &Draft, id: &NodeId) -> Result<Option<ChildPosition>, EditError> {
     let node = plan::find(on, id)?;
@@ -155,163 +123,13 @@ pub(super) fn reselect(
     Ok(on.select(selection)?)
 }
 
-fn children(view: &impl View, id: &NodeId) -> Result<Vec<NodeId>, EditError> {
-    Ok(plan::find(view, id)?.children().iter().cloned().collect())
-}
-
-/// Attaches nodes that come after another right after it, in order.
-fn move_behind(on: &mut Draft, id: &NodeId, nodes: &[NodeId]) -> Edited {
-    if nodes.is_empty() {
-        return Ok(());
-    }
-    let ChildPosition { parent, index } = place_of(on, id)?;
-    for (nth, node) in nodes.iter().enumerate() {
-        on.move_node(node, &parent, index + 1 + nth)?;
-    }
-    Ok(())
-}
-
 pub(super) fn delete_range(on: &mut Draft, over: &CheckedRange) -> Edited {
     let CheckedRange { start, end } = over;
     if start.node_id == end.node_id {
         return Ok(on.delete_text(&start.node_id, start.offset..end.offset)?);
     }
-    if fits(on, over, &FitEdit::Delete)? {
-        return Ok(());
-    }
-    let deletion = RangeDeletion::new(on, over)?;
-    deletion.select_its_start(on)?;
-    for id in &deletion.whole {
-        on.delete(id)?;
-    }
-    let len = plan::find(on, &start.node_id)?.text().len();
-    on.delete_text(&start.node_id, start.offset..len)?;
-    if !deletion.last_goes {
-        on.delete_text(&end.node_id, 0..end.offset)?;
-    }
-    deletion.close(on)
-}
-
-/// The nodes between two nodes, and how they are closed up.
-struct RangeDeletion<'a> {
-    over: &'a CheckedRange,
-    /// The roots of deleted subtrees; includes the last node if nothing of it remains.
-    whole: Vec<NodeId>,
-    /// The ancestors of the last node that begin in the range and end after it, outermost first.
-    around_last: Vec<NodeId>,
-    last_goes: bool,
-    /// Whether the two nodes are joined.
-    join: bool,
-    /// Whether the last node is a descendant of the first.
-    nested: bool,
-    /// Whether the rest of the last node's parent moves after the first node's text.
-    merge_blocks: bool,
-}
-
-impl<'a> RangeDeletion<'a> {
-    fn new(on: &Draft, over: &'a CheckedRange) -> Result<Self, OperationError> {
-        let first = plan::find(on, &over.start.node_id)?;
-        let last = plan::find(on, &over.end.node_id)?;
-        // Their number is counted with the range.
-        let ancestors: HashSet<&NodeId> = on.ancestors(last.id()).map(Node::id).collect();
-        let nested = ancestors.contains(first.id());
-        let (mut whole, mut around_last) = (Vec::new(), Vec::new());
-        let mut between = walk::Walk::from(on, first.id());
-        between.next();
-        while let Some(node) = between.next().filter(|node| node.id() != last.id()) {
-            if ancestors.contains(node.id()) {
-                around_last.push(node.id().clone());
-            } else {
-                whole.push(node.id().clone());
-                between.skip_below();
-            }
-        }
-
-        // A node joins its sibling, and the root of a tree has none.
-        let join = are_alike(on, first, last)? && first.parent().is_some();
-        let last_left = over.end.offset < last.text().len() || !last.children().is_empty();
-        let last_goes = !join && !last_left;
-        whole.extend(last_goes.then(|| last.id().clone()));
-        let in_text_block = |node: &Node| {
-            let parent = node.parent().and_then(|parent| on.node(parent));
-            parent.map_or(Ok(false), |parent| is_text_block(on, parent))
-        };
-        // Visits all children of both, so it comes last.
-        let merge_blocks = !around_last.is_empty()
-            && (join || !nested && in_text_block(first)? && in_text_block(last)?);
-        Ok(Self {
-            over,
-            whole,
-            around_last,
-            last_goes,
-            join,
-            nested,
-            merge_blocks,
-        })
-    }
-
-    /// A position in a deleted node moves to the start of the range, as in deleted characters.
-    fn select_its_start(&self, on: &mut Draft) -> Edited {
-        let whole: HashSet<&NodeId> = self.whole.iter().collect();
-        on.spend(Limit::Steps, |on| {
-            let ends = match on.selection() {
-                Some(Selection::Text(TextSelection { anchor, focus })) => [anchor, focus],
-                _ => return 0,
-            };
-            let looked_at = |end: &Position| on.ancestors(&end.node_id).count();
-            let around = self.around_last.len() + ends.map(looked_at).iter().sum::<usize>();
-            self.whole.len() + cost::LOOKED_UP * around
-        })?;
-        reselect(on, |on, Position { node_id, .. }| {
-            let goes = self.around_last.contains(node_id)
-                || whole.contains(node_id)
-                || on.ancestors(node_id).any(|node| whole.contains(node.id()));
-            steps(self.around_last.len());
-            goes.then(|| self.over.start.clone())
-        })
-    }
-
-    /// Joins the remains on both sides, and deletes empty nodes.
-    fn close(mut self, on: &mut Draft) -> Edited {
-        let (first, last) = (&self.over.start.node_id, &self.over.end.node_id);
-        if self.nested && self.join {
-            // When the last node joins the first, its descendants stay before the nodes that follow
-            // it.
-            move_behind(on, last, &children(on, last)?)?;
-        }
-        let moving = match self.around_last.last() {
-            Some(block) if self.merge_blocks => children(on, block)?,
-            _ if self.join => vec![last.clone()],
-            _ => Vec::new(),
-        };
-        match moving.split_first() {
-            Some((last, behind)) if self.nested => {
-                for (nth, id) in behind.iter().enumerate() {
-                    on.move_node(id, first, nth)?;
-                }
-                move_behind(on, first, std::slice::from_ref(last))?;
-            }
-            _ => move_behind(on, first, &moving)?,
-        }
-        if self.join {
-            on.join_nodes(first, last)?;
-        }
-
-        let mut empty = None;
-        while let Some(id) = self.around_last.pop() {
-            let mut left = plan::find(on, &id)?.children().iter();
-            if left.any(|child| Some(child) != empty.as_ref()) {
-                self.around_last.push(id);
-                break;
-            }
-            empty = Some(id);
-        }
-        if let Some(id) = empty {
-            on.delete(&id)?;
-        }
-        for id in &self.around_last {
-            on.set_text(id, "")?;
-        }
-        Ok(())
+    match fits(on, over, &FitEdit::Delete)? {
+        true => Ok(()),
+        false => Ok(block_edits::delete_range(on, start, end)?),
     }
 }

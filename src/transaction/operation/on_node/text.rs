@@ -82,11 +82,12 @@ impl OperationOn<NodeId> for InsertText {
             return Ok(());
         }
         let marks = on.marks_that_go_on(id, offset)?;
-        let typed = offset..offset + text.chars().count();
+        let len = text.chars().count();
         replace(on, id, offset..offset, text)?;
         if marks.is_empty() {
             return Ok(());
         }
+        let typed = offset..offset + len;
         let present = plan::find(on, id)?.marks().iter().cloned();
         let typed = marks.into_iter().map(|mark| Mark {
             range: Some(typed.clone()),
