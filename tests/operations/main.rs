@@ -7,6 +7,7 @@ mod attributes;
 mod backspace;
 mod blocks;
 mod clipboard;
+mod fitting;
 mod halves;
 mod marks;
 mod names;
