@@ -173,7 +173,7 @@ fn text_03_text_typed_over_a_selection_has_the_marks_of_its_first_character() {
 }
 
 #[test]
-fn text_04_one_of_two_links_is_removed() {
+fn one_of_two_links_is_removed() {
     let editor = page([p("one")]);
     let to = |href: &str| {
         [("href", href.into())]
@@ -196,7 +196,7 @@ fn text_04_one_of_two_links_is_removed() {
 }
 
 #[test]
-fn text_04_cutting_and_pasting_back_within_a_list_changes_nothing() {
+fn cutting_and_pasting_back_within_a_list_changes_nothing() {
     let nested = element("item", [p("two"), list("inner", [p("three"), p("four")])]);
     let outer = element(
         "list",
@@ -238,7 +238,7 @@ fn shape(editor: &Editor) -> String {
 }
 
 #[test]
-fn text_04_a_fragment_keeps_the_ancestors_of_its_ends() {
+fn a_fragment_keeps_the_ancestors_of_its_ends() {
     let editor = page([list("list", [p("one"), p("two")]), p("three")]);
     let copied = TextSpan::to(1, "two", 2);
     editor.execute([copy_range(copied).on("one")]).unwrap();

@@ -378,7 +378,7 @@ impl Draft {
         })
     }
 
-    /// The marks that text typed at an offset goes on with, because the schema says so.
+    /// The marks next to an offset that text typed there has, because the schema says so.
     pub(crate) fn marks_that_go_on(&self, id: &NodeId, at: usize) -> Result<Vec<Mark>, EditError> {
         let Some(schema) = self.schema() else {
             return Ok(Vec::new());

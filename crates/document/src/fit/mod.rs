@@ -162,7 +162,8 @@ fn does_not_fit(on: &impl View, schema: &Schema, at: &Position) -> EditError {
 }
 
 impl Fit<'_> {
-    /// Whether the positions are in list items, for an edit of those, and a fragment is not too deep.
+    /// Whether the positions are in list items, for an edit of those, and whether a fragment is not
+    /// too deep.
     fn applies(self, document: &FitDocument, edit: &FitEdit<'_>) -> bool {
         if let FitEdit::Paste(fragment) = edit {
             let height = fragment.all_nodes().map(NodeSpec::height).max();

@@ -167,7 +167,7 @@ impl Schema {
         one.0 == other.0 && required.all(|name| one.1.get(name) == other.1.get(name))
     }
 
-    /// Whether typing at the end of a mark goes on with it.
+    /// Whether text that is typed at the end of a mark has it, if the schema says so.
     #[doc(hidden)]
     pub fn is_inclusive(&self, mark: &str) -> Option<bool> {
         self.marks.get(mark).and_then(|rules| rules.inclusive)

@@ -57,7 +57,8 @@ impl SchemaBuilder {
 ///
 /// In JSON all fields are optional: `{"group": "block", "content": "inline*", "text": false,
 /// "marks": "bold link", "attributes": {"level": {"type": "integer", "default": 1}},
-/// "unknownAttributes": false, "inline": false, "defining": true, "isolating": false, "code": false}`.
+/// "unknownAttributes": false, "inline": false, "defining": true, "isolating": false,
+/// "code": false}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -240,8 +241,8 @@ impl MarkType {
         self
     }
 
-    /// Sets whether text that is typed at the end of the mark has it, too: bold text goes on, a link
-    /// does not. By default no mark does.
+    /// Sets whether text that is typed at the end of the mark has it, too: so it is with bold text,
+    /// and not with a link. By default no mark is inclusive.
     ///
     /// ```
     /// use doclock::dsl::*;
