@@ -382,7 +382,7 @@ fn samples_of_edits() -> Vec<Sample> {
         ("textOutOfRange", EditError::TextOutOfRange { id: a(), start: 7, end: 9, len: 8 }),
         ("textOffset", EditError::Offset { id: Some(a()), mark: None, cause: inside_pair() }),
         ("markOutOfRange", EditError::MarkOutOfRange { id: a(), kind: "bold".into(), start: 7, end: 9, len: 8 }),
-        ("doesNotFit", EditError::DoesNotFit { id: a(), parent: b(), kind: "list".into(), content: "item+".into() }),
+        ("doesNotFit", EditError::DoesNotFit { id: a(), parent: b(), content: "item+".into() }),
         ("attributeTooDeep", EditError::TooDeep { id: a(), mark: None, attribute: "data".into(), levels: 99, limit: 64 }),
         ("nodeCycle", EditError::Cycle { id: a(), parent: b() }),
         ("notAChild", EditError::NotAChild { parent: a(), child: b() }),

@@ -86,8 +86,8 @@ fn tree_06_what_does_not_fit_names_the_node_and_the_rule_and_changes_nothing() {
     ));
     assert_eq!(
         error.to_string(),
-        "the edit at node one does not fit: no valid content of node pair of type pair has its \
-         result, by the rule `p p`"
+        "the edit at node one does not fit: no valid content of node pair has its result, by \
+         the rule `p p`"
     );
 }
 

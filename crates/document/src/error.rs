@@ -122,15 +122,13 @@ pub enum EditError {
     },
     /// The schema has no result for an edit of blocks: nothing that it deletes, inserts, splits,
     /// joins, lifts or wraps fits there.
-    #[error("the edit at node {id} does not fit: no valid content of node {parent} of type {kind} has its result, by the rule `{content}`", id = Brief(.id), parent = Brief(.parent), kind = Brief(.kind), content = Brief(.content))]
+    #[error("the edit at node {id} does not fit: no valid content of node {parent} has its result, by the rule `{content}`", id = Brief(.id), parent = Brief(.parent), content = Brief(.content))]
     DoesNotFit {
         /// The node at which the edit begins.
         id: NodeId,
         /// The node whose content would be invalid.
         parent: NodeId,
-        /// The type of that node.
-        kind: SmolStr,
-        /// The content expression of that type.
+        /// The content expression of its type.
         content: SmolStr,
     },
     /// The value of an attribute is nested deeper than
@@ -298,7 +296,7 @@ codes! { inherent EditError {
     Self::Offset { id, mark, cause } => "textOffset";
     Self::MarkOutOfRange { id, kind, start, end, len } => "markOutOfRange";
     Self::TooDeep { id, mark, attribute, levels, limit } => "attributeTooDeep";
-    Self::DoesNotFit { id, parent, kind, content } => "doesNotFit";
+    Self::DoesNotFit { id, parent, content } => "doesNotFit";
     Self::Cycle { id, parent } => "nodeCycle";
     Self::NotAChild { parent, child } => "notAChild";
     Self::RootDeleted { id } => "rootDeleted";

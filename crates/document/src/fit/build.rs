@@ -328,10 +328,7 @@ impl<V: View> Builder<'_, V> {
         }
         let after = match kinds.is_empty() {
             // Read backwards from the end, where it does not matter what was before.
-            true => self
-                .fit
-                .schema
-                .state_at(kind, range.end, |index| number(index)),
+            true => self.fit.schema.state_at(kind, range.end, number),
             false => kinds.iter().try_fold(before, |state, &(child, count)| {
                 (0..count).try_fold(state, |state, _| self.fit.after_kind(kind, state, child))
             }),

@@ -31,17 +31,20 @@ impl FitStep {
                 (gap.to, to, size - gap.insert),
             ],
         };
-        let mut shift = 0;
+        let mut shift: usize = 0;
         for (start, end, new) in parts {
-            if at < start || start == end && new == 0 {
+            if start == end && new == 0 {
+                continue;
+            }
+            if at < start {
                 break;
             }
             if at <= end {
-                let at_start = start < end && at == start;
-                return start + if at_start { 0 } else { new } + shift;
+                let is_at_start = start < end && at == start;
+                let inner = if is_at_start { 0 } else { new };
+                return (start + inner).wrapping_add(shift);
             }
-            shift = shift + new;
-            shift = shift.wrapping_sub(end - start);
+            shift = shift.wrapping_add(new).wrapping_sub(end - start);
         }
         at.wrapping_add(shift)
     }
@@ -51,6 +54,7 @@ impl FitStep {
 #[derive(Clone, Debug)]
 struct Open {
     kind: Symbol,
+    attributes: Attributes,
     state: StateId,
 }
 
@@ -148,6 +152,7 @@ impl<'f, 's> Fitter<'f, 's> {
             let node = from.node(depth);
             frontier.push(Open {
                 kind: node.kind,
+                attributes: node.attributes.clone(),
                 state: fit.state_at(node, from.index_after(depth))?,
             });
         }
@@ -261,7 +266,7 @@ impl<'f, 's> Fitter<'f, 's> {
         };
         let first = fragment.first();
         for frontier_depth in (0..=self.depth()).rev() {
-            let Open { kind, state } = self.frontier[frontier_depth];
+            let Open { kind, state, .. } = self.frontier[frontier_depth];
             let found = |inject, wrap| {
                 Some(Fittable {
                     slice_depth,
@@ -357,7 +362,9 @@ impl<'f, 's> Fitter<'f, 's> {
             None => slice.content.clone(),
         };
         let open_start = slice.open_start - slice_depth;
-        let Open { kind, mut state } = self.frontier[frontier_depth];
+        let Open {
+            kind, mut state, ..
+        } = self.frontier[frontier_depth];
         let mut added = Vec::new();
         if !inject.is_empty() {
             state = self.fit.after_all(kind, state, &inject)?;
@@ -390,8 +397,11 @@ impl<'f, 's> Fitter<'f, 's> {
         }
         self.placed = appended(&self.placed, frontier_depth, &added)?;
         self.frontier[frontier_depth].state = state;
-        let top = self.frontier[self.depth()].kind;
-        let same = parent.as_ref().is_some_and(|it| it.kind == top);
+        let top = &self.frontier[self.depth()];
+        let same = parent.as_ref().is_some_and(|it| {
+            let (one, other) = ((it.kind, &it.attributes), (top.kind, &top.attributes));
+            self.fit.schema.are_one_kind(one, other)
+        });
         if to_end && open_end < 0 && same && self.frontier.len() > 1 {
             self.close_frontier()?;
         }
@@ -400,6 +410,7 @@ impl<'f, 's> Fitter<'f, 's> {
             let Some(node) = current else { break };
             self.frontier.push(Open {
                 kind: node.kind,
+                attributes: node.attributes.clone(),
                 state: self.fit.state_at(&node, node.content().len())?,
             });
             current = node.content().last().cloned();
@@ -578,10 +589,11 @@ impl<'f, 's> Fitter<'f, 's> {
         // Of a node that is opened to be closed, with content that was filled in, nothing is asked.
         let after = self.fit.after_kind(top.kind, top.state, kind);
         top.state = after.unwrap_or(top.state);
-        let node = FitNode::block(kind, id, attributes, content);
+        let node = FitNode::block(kind, id, attributes.clone(), content);
         self.placed = appended(&self.placed, depth, &[node])?;
         self.frontier.push(Open {
             kind,
+            attributes,
             state: self.fit.start(kind),
         });
         Some(())

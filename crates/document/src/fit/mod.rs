@@ -23,8 +23,6 @@ mod replace;
 
 use std::rc::Rc;
 
-use smol_str::SmolStr;
-
 use crate::block_edits::BlockEdits;
 use crate::schema::Schema;
 use crate::{
@@ -156,7 +154,6 @@ fn does_not_fit(on: &impl View, schema: &Schema, at: &Position) -> EditError {
     EditError::DoesNotFit {
         id: at.node_id.clone(),
         parent: parent.map_or_else(|| at.node_id.clone(), |node| node.id().clone()),
-        kind: parent.map_or_else(SmolStr::default, |node| node.kind().into()),
         content: content.unwrap_or_default(),
     }
 }

@@ -242,7 +242,7 @@ impl<'a> Opened<'a> {
 
     fn is_code(&self, place: &Place) -> bool {
         let view = self.editor.store().snapshot();
-        view.node(&self.block_of(place)).unwrap().kind() == "code-block"
+        view.node(self.block_of(place)).unwrap().kind() == "code-block"
     }
 
     fn len_of(&self, place: &Place) -> usize {
@@ -325,7 +325,7 @@ impl<'a> Opened<'a> {
     /// A text as it is in the document, where it is not in code.
     fn text(&self, at: &Place) -> String {
         let view = self.editor.store().snapshot();
-        let block = view.node(&self.block_of(at)).unwrap().kind() == "code-block";
+        let block = view.node(self.block_of(at)).unwrap().kind() == "code-block";
         let text = self.case["text"].as_str().unwrap_or("\n");
         let newlines = ['\n', '\u{2028}', '\u{2029}', '\u{85}', '\u{fdd0}'];
         let chars = text
