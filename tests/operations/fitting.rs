@@ -263,7 +263,7 @@ fn tree_06_an_edit_looks_at_the_blocks_around_it_only() {
     let blocks = (0..20_000).map(|nth| p(&format!("t{nth}")));
     let editor = page(blocks);
     let limited = Editor::new(editor.store().clone(), "bob");
-    let limited = limited.with_limits(Limits::new().with(Limit::Steps, 600_000));
+    let limited = limited.with_limits(Limits::new().with(Limit::Steps, 60_000));
     let list = || (element("list", []), element("item", []));
     for at in ["t0", "t10000", "t19998"] {
         for operation in [

@@ -344,9 +344,22 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
             return self.settle_line(id, node, line);
         }
         self.clear(id)?;
+        let staying: HashSet<&NodeId> = content.iter().filter_map(|it| it.id.as_ref()).collect();
+        let before = self
+            .before
+            .blocks
+            .get(id)
+            .map_or(&[][..], |it| it.content());
+        let before = before.iter().filter_map(|it| it.id.clone());
+        let leaving: HashSet<NodeId> = before.filter(|id| !staying.contains(id)).collect();
         let mut index = 0;
         let mut placed = Vec::new();
         for child in content {
+            // They go later, with what moves out of them.
+            let leaves = |child: &NodeId| leaving.contains(child);
+            while self.child_at(id, index).as_ref().is_some_and(leaves) {
+                index += 1;
+            }
             match &child.body {
                 FitBody::Rest(rest) => {
                     self.place_rest(id, index, rest)?;
