@@ -297,3 +297,238 @@ fn tree_06_an_edit_within_very_many_levels_ends() {
     };
     let _ = editor.execute([paste_fragment(1, fragment).on("zero")]);
 }
+
+/// A page under a schema with more types.
+fn page_of(
+    types: impl IntoIterator<Item = (&'static str, NodeType)>,
+    blocks: impl IntoIterator<Item = NodeSpec>,
+) -> Editor {
+    let schema = Schema::builder()
+        .node("page", NodeType::new().content("block+"))
+        .node("p", NodeType::new().group("block").content("text*"))
+        .node("text", NodeType::new());
+    let schema = types
+        .into_iter()
+        .fold(schema, |schema, (name, rules)| schema.node(name, rules));
+    let schema = schema.root("page").build().unwrap();
+    let store = DataStore::with_options(StoreOptions::new().session(7).schema(schema));
+    let editor = Editor::new(store, "ann");
+    let page = element("page", blocks).with_id("page");
+    editor
+        .execute([create(page), set_root().on("page")])
+        .unwrap();
+    editor
+}
+
+fn fragment(nodes: impl IntoIterator<Item = NodeSpec>) -> Fragment {
+    Fragment {
+        nodes: nodes.into_iter().collect(),
+        ..Fragment::default()
+    }
+}
+
+const NONE: [(&str, serde_json::Value); 0] = [];
+
+/// The text of the whole page, and how many nodes there are.
+fn contents(editor: &Editor) -> (String, usize) {
+    let view = editor.store().snapshot();
+    let texts = view.nodes().map(|node| node.text().to_string());
+    let mut texts: Vec<String> = texts.filter(|text| !text.is_empty()).collect();
+    texts.sort_unstable();
+    (texts.concat(), view.len())
+}
+
+/// No type of node takes a newline out of code: the search for a place never ended.
+#[test]
+fn tree_06_a_newline_that_is_pasted_into_code_ends() {
+    let editor = page([line("code", "one")]);
+    let pasted = fragment([text_node("text", "a\nb")]);
+    let _ = editor.execute(paste_fragment(1, pasted).on("one"));
+    assert_eq!(children(&editor.store().snapshot(), "page"), ["code-one"]);
+}
+
+/// The items before it are not read.
+#[test]
+fn tree_06_any_item_of_a_list_is_lifted_and_sunk_by_itself() {
+    let inner = || list("inner", ["x", "y", "z"].map(p));
+    let outer = || element("item", [p("outer"), inner()]).with_id("outer-item");
+    for at in 0..3 {
+        let item = format!("inner-{at}");
+        let editor = page([element("list", [outer()]).with_id("list")]);
+        done(&editor, outdent_node().on(item.as_str()));
+        let view = editor.store().snapshot();
+        assert_eq!(children(&view, "page"), ["list"], "{at}");
+        assert!(children(&view, "list").contains(&item), "{at}");
+    }
+    for at in 1..3 {
+        let editor = page([inner()]);
+        done(&editor, indent_node().on(format!("inner-{at}").as_str()));
+        let view = editor.store().snapshot();
+        assert_eq!(children(&view, "inner").len(), 2, "{at}");
+    }
+}
+
+/// A block with text of its own, a part of a line without text, and one with children.
+#[test]
+fn tree_06_a_paste_that_the_schema_cannot_show_loses_nothing() {
+    let types = || {
+        let block = || NodeType::new().group("block");
+        [
+            ("code", block()),
+            ("image", NodeType::new()),
+            ("footnote", NodeType::new().inline(true).content("text*")),
+            ("line", block().content("(text|image|footnote)*")),
+        ]
+    };
+    let note = element("footnote", [text_node("text", "note")]);
+    let pasted = [
+        (text_node("code", "abc"), 1, "abc"),
+        (element("line", [element("image", [])]), 2, ""),
+        (element("line", [note]), 3, "note"),
+    ];
+    for (spec, more, text) in pasted {
+        let editor = page_of(types(), [line("p", "one")]);
+        let before = contents(&editor);
+        let outcome = editor.execute(paste_fragment(3, fragment([spec])).on("one"));
+        let after = contents(&editor);
+        match outcome {
+            Ok(_) => {
+                assert!(after.1 >= before.1 + more, "{after:?}");
+                assert!(after.0.contains(text), "{after:?}");
+            }
+            Err(_) => assert_eq!(after, before),
+        }
+    }
+}
+
+/// Alone it is refused. Together with what makes the document valid again, it keeps the text.
+#[test]
+fn tree_06_a_text_block_that_becomes_another_block_keeps_its_text() {
+    let editor = page([p("one")]);
+    editor
+        .execute(transform_node("quote", NONE).on("p-one"))
+        .unwrap_err();
+    let both = [
+        transform_node("quote", NONE).on("p-one"),
+        wrap_node(element("p", [])).on("one"),
+    ];
+    editor.execute(both).unwrap();
+    assert_eq!(text(&editor.store().snapshot(), "one"), "one");
+}
+
+#[test]
+fn tree_06_a_block_that_cannot_have_a_type_is_an_error() {
+    let editor = page([element("pair", [p("one"), p("two")])]);
+    let error = refused(&editor, transform_node("heading", NONE).on("p-one"));
+    assert!(
+        matches!(error, OperationError::Edit(EditError::DoesNotFit { .. })),
+        "{error}"
+    );
+}
+
+/// Before the item is a node that has no content, so the place before it is in the list.
+#[test]
+fn tree_06_an_item_behind_a_divider_is_not_wrapped_again_and_nothing_panics() {
+    let block = || NodeType::new().group("block");
+    let types = [
+        ("list", block().content("(item|divider)+")),
+        ("item", NodeType::new().content("p block*")),
+        ("divider", NodeType::new().content("")),
+    ];
+    let item = element("item", [line("p", "one")]);
+    let editor = page_of(types, [element("list", [element("divider", []), item])]);
+    let wrap = wrap_in_list(element("list", []), element("item", [])).on("one");
+    match editor.execute(wrap) {
+        Err(TransactionError::Operation { cause, .. }) => {
+            assert!(!matches!(cause, OperationError::Panicked(_)), "{cause}");
+        }
+        outcome => drop(outcome.unwrap()),
+    }
+}
+
+/// Its title is text of its own, beside its paragraphs.
+#[test]
+fn tree_06_a_block_with_a_title_is_not_taken_for_an_empty_one() {
+    let toggle = NodeType::new().group("block").content("p*").text(true);
+    let quote = NodeType::new().group("block").content("block+");
+    let editor = || {
+        let title = text_node("toggle", "Title").with_id("toggle");
+        let quoted = element("quote", [line("p", "x")]);
+        page_of(
+            [("toggle", toggle.clone()), ("quote", quote.clone())],
+            [title, quoted],
+        )
+    };
+    let backwards = editor();
+    let _ = backwards.execute(join_block(JoinTarget::Any, false).on("x"));
+    assert!(contents(&backwards).0.contains("Title"));
+    let typing = editor();
+    let delete = delete_text_range(0, 5).on("toggle");
+    typing
+        .execute([delete, insert_text(0, "New").on("toggle")])
+        .unwrap();
+    assert_eq!(text(&typing.store().snapshot(), "toggle"), "New");
+    typing
+        .execute(insert_text(0, "lost?").on("page"))
+        .unwrap_err();
+}
+
+/// A schema can require any number of nodes.
+#[test]
+fn tree_06_a_schema_that_requires_too_many_nodes_is_an_error() {
+    let twice = |name: &'static str, of: Option<&str>| {
+        let content = of.map_or(String::new(), |of| format!("{of} {of}"));
+        (name, NodeType::new().content(content.as_str()))
+    };
+    let names: Vec<&'static str> = (0..30).map(|nth| &*format!("t{nth}").leak()).collect();
+    let mut types: Vec<_> = names
+        .iter()
+        .enumerate()
+        .map(|(nth, name)| twice(name, names.get(nth + 1).copied()))
+        .collect();
+    types.push(("top", NodeType::new().group("block").content("p t0?")));
+    let editor = page_of(types, [element("top", [line("p", "one")]).with_id("top")]);
+    let added = add_child(element("t0", []), None).on("top");
+    editor.execute(added).unwrap_err();
+    let _ = editor.execute(delete_block().on("p-one"));
+}
+
+/// In between, the page has no heading, which its content requires.
+#[test]
+fn tree_06_siblings_keep_their_order_while_the_document_is_invalid() {
+    let types = [
+        ("book", NodeType::new().content("heading block+")),
+        ("heading", NodeType::new().content("text*")),
+        ("list", NodeType::new().group("block").content("item+")),
+        ("item", NodeType::new().content("p block*")),
+    ];
+    let ids = ["a", "b", "c", "d"];
+    let mut blocks: Vec<NodeSpec> = ids.iter().map(|id| line("p", id)).collect();
+    blocks.insert(0, line("heading", "title"));
+    blocks.push(list("list", [p("x")]));
+    let book = element("book", blocks).with_id("book");
+    let schema = types.into_iter().fold(
+        Schema::builder()
+            .node("p", NodeType::new().group("block").content("text*"))
+            .node("text", NodeType::new()),
+        |schema, (name, rules)| schema.node(name, rules),
+    );
+    let schema = schema.root("book").build().unwrap();
+    let store = DataStore::with_options(StoreOptions::new().session(7).schema(schema));
+    let editor = Editor::new(store, "ann");
+    editor
+        .execute([create(book), set_root().on("book")])
+        .unwrap();
+    let before = children(&editor.store().snapshot(), "book");
+    let heading = line("heading", "other");
+    let edits = [
+        delete_node().on("heading-title"),
+        split_list_item(1, "item").on("x"),
+        add_child(heading, 0).on("book"),
+    ];
+    editor.execute(edits).unwrap();
+    assert_eq!(
+        children(&editor.store().snapshot(), "book")[1..],
+        before[1..]
+    );
+}

@@ -394,9 +394,10 @@ impl Fit<'_> {
         let mut blocks = Vec::new();
         text_blocks(self, root.content(), 0, from, to, &mut blocks);
         let mut tree = root.clone();
-        let mut shift = 0;
+        let (mut shift, mut any) = (0, false);
         for (at, node) in blocks {
             if node.kind == kind.kind && node.attributes == kind.attributes {
+                any = true;
                 continue;
             }
             let at = at.checked_add_signed(shift)?;
@@ -411,8 +412,9 @@ impl Fit<'_> {
             shift += block.size as isize - node.size as isize;
             let slice = FitSlice::new(vec![block], 0, 0);
             tree = self.replace(&tree, at, at + node.size, &slice)?;
+            any = true;
         }
-        Some((tree, from))
+        any.then_some((tree, from))
     }
 
     /// The parts of a line of text that fit in a type of block, without marks that it does not

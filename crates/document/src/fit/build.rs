@@ -1,5 +1,6 @@
 //! The part of a document on which an edit is planned.
 
+use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
@@ -35,6 +36,9 @@ struct Builder<'a, V> {
     from: Vec<NodeId>,
     to: Vec<NodeId>,
     children: HashMap<NodeId, Children>,
+    /// Whether something is not as the schema says, which the tree cannot show. The operation does
+    /// as without a schema then.
+    is_strange: Cell<bool>,
 }
 
 /// How much of a node is needed.
@@ -91,10 +95,14 @@ impl FitDocument {
             from: start.0,
             to: end.0,
             children: HashMap::new(),
+            is_strange: Cell::new(false),
         };
         let Some(root) = builder.node(plan::find(view, &top)?, Needed::Between, 0)? else {
             return Ok(None);
         };
+        if builder.is_strange.get() {
+            return Ok(None);
+        }
         let place = |chain: &[NodeId], offset| {
             let (mut at, mut node) = (0, &root);
             for id in chain.iter().rev().skip(1) {
@@ -230,6 +238,9 @@ impl<V: View> Builder<'_, V> {
         if self.fit.schema.is_empty_type(kind) {
             return Ok(Some(FitNode::empty(kind, id, attributes)));
         }
+        if !node.text().is_empty() {
+            self.is_strange.set(true);
+        }
         let content = match self.fit.schema.is_text_block(kind) && node.text().is_empty() {
             true => self.line(node)?,
             false => match self.blocks(node, kind, needed, level + 1)? {
@@ -312,7 +323,8 @@ impl<V: View> Builder<'_, V> {
             return Ok(state);
         }
         let (Some(before), Some(first)) = (state, number(range.start)) else {
-            return Ok(state);
+            self.is_strange.set(true);
+            return Ok(None);
         };
         let mut kinds: Vec<(Symbol, usize)> = Vec::new();
         if self.deep || range.len() <= SHORT {
@@ -322,7 +334,10 @@ impl<V: View> Builder<'_, V> {
                 match (self.number(child), kinds.last_mut()) {
                     (Some(kind), Some((last, count))) if *last == kind => *count += 1,
                     (Some(kind), _) => kinds.push((kind, 1)),
-                    (None, _) => return Ok(None),
+                    (None, _) => {
+                        self.is_strange.set(true);
+                        return Ok(None);
+                    }
                 }
             }
         }
@@ -334,6 +349,7 @@ impl<V: View> Builder<'_, V> {
             }),
         };
         let Some(after) = after else {
+            self.is_strange.set(true);
             return Ok(None);
         };
         self.children
@@ -357,7 +373,9 @@ impl<V: View> Builder<'_, V> {
         let is_code = (self.number(block)).is_some_and(|kind| self.fit.schema.is_code(kind));
         for node in self.view.children(block.id()) {
             (self.visit)(node)?;
-            let Some(kind) = self.number(node) else {
+            let known = self.number(node).filter(|_| node.children().is_empty());
+            let Some(kind) = known else {
+                self.is_strange.set(true);
                 continue;
             };
             let attributes = node.attributes().clone();
@@ -367,7 +385,10 @@ impl<V: View> Builder<'_, V> {
             }
             let marks: Vec<Mark> = node.marks().iter().cloned().collect();
             let text: Vec<char> = node.text().chars().collect();
-            let texts = parts_of(&text, &marks, is_code);
+            let Some(texts) = parts_of(&text, &marks, is_code) else {
+                self.is_strange.set(true);
+                continue;
+            };
             parts.extend(texts.into_iter().map(|(start, text)| {
                 let origin = Some((node.id().clone(), start));
                 FitNode::text(kind, attributes.clone(), FitText { origin, ..text })
@@ -377,9 +398,12 @@ impl<V: View> Builder<'_, V> {
     }
 }
 
+/// How many marks the parts of one text may have in sum.
+const MOST_MARKS: usize = 1 << 17;
+
 /// The parts of a text whose characters are of one class and have the same marks, with the offset
-/// of each.
-fn parts_of(text: &[char], marks: &[Mark], is_code: bool) -> Vec<(usize, FitText)> {
+/// of each. `None` if these are too many marks: each part has all marks over it.
+fn parts_of(text: &[char], marks: &[Mark], is_code: bool) -> Option<Vec<(usize, FitText)>> {
     let class = |char: char| match char {
         OBJECT if !is_code => 1,
         '\n' if !is_code => 2,
@@ -395,7 +419,7 @@ fn parts_of(text: &[char], marks: &[Mark], is_code: bool) -> Vec<(usize, FitText
     edges.extend([0, text.len()]);
     let edges: Vec<usize> = edges.into_iter().filter(|at| *at <= text.len()).collect();
     let mut parts = Vec::new();
-    let (mut ahead, mut open) = (0, Vec::new());
+    let (mut ahead, mut open, mut sum) = (0, Vec::new(), 0);
     for edge in edges.windows(2) {
         let (start, end) = (edge[0], edge[1]);
         // They are sorted by their starts.
@@ -405,6 +429,10 @@ fn parts_of(text: &[char], marks: &[Mark], is_code: bool) -> Vec<(usize, FitText
             ahead += 1;
         }
         open.retain(|mark: &&Mark| range(mark).end > start);
+        sum += open.len();
+        if sum > MOST_MARKS {
+            return None;
+        }
         let within = open.iter().map(|mark| Mark {
             range: Some(0..end - start),
             ..(*mark).clone()
@@ -417,38 +445,53 @@ fn parts_of(text: &[char], marks: &[Mark], is_code: bool) -> Vec<(usize, FitText
         };
         parts.push((start, part));
     }
-    parts
+    Some(parts)
 }
 
 impl Fit<'_> {
-    /// A described node as a part of a tree.
+    /// A described node as a part of a tree. `None` if it is of an unknown type, or has text beside
+    /// what a tree can have.
     pub(super) fn spec(self, spec: NodeSpec) -> Option<Rc<FitNode>> {
         let kind = self.schema.number_of(spec.kind())?;
+        if !spec.text().is_empty() {
+            return None;
+        }
         let attributes = spec.attributes().clone();
         if self.schema.is_empty_type(kind) {
             return Some(FitNode::empty(kind, None, attributes));
         }
-        let is_code = self.schema.is_code(kind);
         let is_line = self.schema.is_text_block(kind);
         let mut content = Vec::new();
         for child in spec.into_children() {
             match is_line {
-                true => content.extend(self.inline_spec(child, is_code)?),
+                true => content.extend(self.inline_spec(child, Some(kind))?),
                 false => content.push(self.spec(child)?),
             }
         }
         Some(FitNode::block(kind, None, attributes, content))
     }
 
-    /// A described node of a line of text.
-    pub(super) fn inline_spec(self, spec: NodeSpec, is_code: bool) -> Option<Vec<Rc<FitNode>>> {
+    /// A described node of a line of text, in a type of text block. `None` as for
+    /// [`spec`](Self::spec), and if it has children.
+    pub(super) fn inline_spec(
+        self,
+        spec: NodeSpec,
+        block: Option<Symbol>,
+    ) -> Option<Vec<Rc<FitNode>>> {
         let kind = self.schema.number_of(spec.kind())?;
+        let is_code = block.is_some_and(|block| self.schema.is_code(block));
         let attributes = spec.attributes().clone();
-        if !self.schema.is_inline(kind) {
+        if !self.schema.is_inline(kind) || spec.len() > 1 {
             return None;
         }
-        if !self.schema.has_text(kind) {
+        // As in the document: a leaf, or the blank text of a block.
+        let of_block = block.and_then(|block| self.text_kind(block));
+        let is_blank = || attributes.is_empty() && of_block == Some(kind);
+        if spec.text().is_empty() && !(self.schema.has_text(kind) && is_blank()) {
             return Some(vec![FitNode::empty(kind, None, attributes)]);
+        }
+        if !self.schema.has_text(kind) {
+            return None;
         }
         let text: Vec<char> = spec.text().chars().collect();
         let len = text.len();
@@ -458,7 +501,7 @@ impl Fit<'_> {
         });
         let mut marks: Vec<Mark> = marks.collect();
         marks.sort_by_key(|mark| mark.range.as_ref().map(|range| range.start));
-        let parts = parts_of(&text, &marks, is_code).into_iter();
+        let parts = parts_of(&text, &marks, is_code)?.into_iter();
         Some(
             parts
                 .map(|(_, text)| FitNode::text(kind, attributes.clone(), text))

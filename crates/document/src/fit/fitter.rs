@@ -176,7 +176,10 @@ impl<'f, 's> Fitter<'f, 's> {
     }
 
     fn run(mut self) -> Option<FitStep> {
+        // Each step places a node, opens one or drops one.
+        let mut left = 1_000 + 8 * self.unplaced.size();
         while self.unplaced.size() > 0 {
+            left = left.checked_sub(1)?;
             match self.find_fittable() {
                 Some(found) => self.place(found)?,
                 None => {

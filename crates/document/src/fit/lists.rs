@@ -4,7 +4,7 @@
 use std::rc::Rc;
 
 use super::blocks::{FitKind, FitRange};
-use super::node::{FitNode, FitSlice};
+use super::node::{FitBody, FitNode, FitSlice};
 use super::place::FitPlace;
 use super::replace::FitGap;
 use super::{Fit, Fitted};
@@ -33,6 +33,10 @@ impl Fit<'_> {
                 return None;
             }
             let insert = FitPlace::new(root, range.start() - 2)?;
+            // Before it can be a node without content.
+            if insert.depth() < range.depth {
+                return None;
+            }
             outer = FitRange {
                 from: insert.clone(),
                 to: insert,
@@ -146,7 +150,11 @@ impl Fit<'_> {
     ) -> Option<FitRange> {
         self.block_range(from, to, |node| {
             let first = node.content().first();
-            first.is_some_and(|first| first.kind == item)
+            let kind = first.map(|first| match &first.body {
+                FitBody::Rest(rest) => rest.first,
+                _ => first.kind,
+            });
+            kind == Some(item)
         })
     }
 

@@ -7,6 +7,19 @@ use super::Fit;
 use super::node::{FitBody, FitNode};
 use crate::schema::{StateId, Symbol};
 
+/// New nodes while they are made.
+#[derive(Default)]
+struct Filling {
+    /// The types of the nodes around the next one.
+    around: Vec<Symbol>,
+    made: usize,
+}
+
+impl Filling {
+    /// How many nodes are made at most: a schema can require any number.
+    const MOST: usize = 10_000;
+}
+
 impl Fit<'_> {
     pub(super) fn start(self, kind: Symbol) -> StateId {
         self.schema.content_start(kind)
@@ -164,17 +177,21 @@ impl Fit<'_> {
 
     /// A new node with the content that it needs.
     pub(super) fn filled(self, kind: Symbol) -> Option<Rc<FitNode>> {
-        self.filled_in(kind, &mut Vec::new())
+        self.filled_in(kind, &mut Filling::default())
     }
 
     /// Like [`filled`](Self::filled), within new nodes of other types. None of them is in itself.
-    fn filled_in(self, kind: Symbol, around: &mut Vec<Symbol>) -> Option<Rc<FitNode>> {
+    fn filled_in(self, kind: Symbol, filling: &mut Filling) -> Option<Rc<FitNode>> {
+        filling.made += 1;
+        if filling.made > Filling::MOST {
+            return None;
+        }
         if self.schema.is_empty_type(kind) {
             return Some(FitNode::empty(kind, None, self.schema.new_attributes(kind)));
         }
-        around.push(kind);
-        let content = self.fill_in(kind, self.start(kind), &[], true, around);
-        around.pop();
+        filling.around.push(kind);
+        let content = self.fill_in(kind, self.start(kind), &[], true, filling);
+        filling.around.pop();
         Some(self.made(kind, content?))
     }
 
@@ -192,7 +209,7 @@ impl Fit<'_> {
         before: &[Rc<FitNode>],
         to_end: bool,
     ) -> Option<Vec<Rc<FitNode>>> {
-        self.fill_in(kind, state, before, to_end, &mut Vec::new())
+        self.fill_in(kind, state, before, to_end, &mut Filling::default())
     }
 
     fn fill_in(
@@ -201,7 +218,7 @@ impl Fit<'_> {
         state: StateId,
         before: &[Rc<FitNode>],
         to_end: bool,
-        around: &mut Vec<Symbol>,
+        filling: &mut Filling,
     ) -> Option<Vec<Rc<FitNode>>> {
         let mut seen = HashSet::from([state]);
         let mut ahead = vec![(state, Vec::new())];
@@ -212,12 +229,12 @@ impl Fit<'_> {
                 let kinds: Vec<Symbol> = kinds;
                 let mut kinds = kinds.into_iter();
                 return kinds.try_fold(Vec::new(), |mut filled, kind| {
-                    filled.push(self.filled_in(kind, around)?);
+                    filled.push(self.filled_in(kind, filling)?);
                     Some(filled)
                 });
             }
             let mut next = self.candidates(kind, state);
-            next.retain(|(child, after)| !around.contains(child) && seen.insert(*after));
+            next.retain(|(child, after)| !filling.around.contains(child) && seen.insert(*after));
             let next = next.into_iter().rev();
             ahead.extend(next.map(|(child, after)| (after, [kinds.as_slice(), &[child]].concat())));
         }

@@ -164,7 +164,16 @@ impl Fit<'_> {
     fn applies(self, document: &FitDocument, edit: &FitEdit<'_>) -> bool {
         if let FitEdit::Paste(fragment) = edit {
             let height = fragment.all_nodes().map(NodeSpec::height).max();
-            return height.unwrap_or(0) + fragment.ancestors.len() < build::LEVELS;
+            let is_low = height.unwrap_or(0) + fragment.ancestors.len() < build::LEVELS;
+            return is_low && self.slice_of(fragment).is_some();
+        }
+        if let FitEdit::Split(Some(kind))
+        | FitEdit::Wrap(kind, _)
+        | FitEdit::SetType(kind, _)
+        | FitEdit::WrapInList(kind, _) = edit
+            && self.schema.number_of(kind).is_none()
+        {
+            return false;
         }
         let (FitEdit::LiftItem(kind) | FitEdit::SinkItem(kind)) = edit else {
             return true;
@@ -235,14 +244,12 @@ impl Fit<'_> {
     /// A fragment as a slice.
     fn slice_of(self, fragment: &Fragment) -> Option<FitSlice> {
         let mut content = Vec::new();
-        let is_code = fragment.ancestors.last().is_some_and(|parent| {
-            let kind = self.schema.number_of(parent.kind());
-            kind.is_some_and(|kind| self.schema.is_code(kind))
-        });
+        let parent = fragment.ancestors.last();
+        let block = parent.and_then(|parent| self.schema.number_of(parent.kind()));
         for spec in &fragment.nodes {
             let kind = self.schema.number_of(spec.kind())?;
             match self.schema.is_inline(kind) {
-                true => content.extend(self.inline_spec(spec.clone(), is_code)?),
+                true => content.extend(self.inline_spec(spec.clone(), block)?),
                 false => content.push(self.spec(spec.clone())?),
             }
         }
@@ -300,8 +307,7 @@ impl Fit<'_> {
         });
         let spec = NodeSpec::new(self.schema.kind_of(kind).clone());
         let spec = spec.with_text(text).with_marks(marks);
-        let is_code = self.schema.is_code(start.parent().kind);
-        let content = self.inline_spec(spec, is_code)?;
+        let content = self.inline_spec(spec, Some(start.parent().kind))?;
         self.replace_range(root, from, to, &FitSlice::new(content, 0, 0))
     }
 

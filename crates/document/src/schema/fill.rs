@@ -111,6 +111,12 @@ impl Schema {
         number.is_some_and(|it| self.is_inline(it) || self.is_text_block(it))
     }
 
+    /// Whether nodes of a type are a part of a line of text.
+    #[doc(hidden)]
+    pub fn is_in_line(&self, kind: &str) -> bool {
+        self.symbol(kind).is_some_and(|it| self.is_inline(it))
+    }
+
     /// Whether nodes of a type have no content at all.
     pub(crate) fn is_empty_type(&self, number: Symbol) -> bool {
         self.of(number).0.empty

@@ -5,12 +5,13 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
+use doclock::codes::CodedError;
 use doclock::document::{Attributes, Mark, Node, Position, Selection, TextSelection};
 use doclock::transaction::on_node::JoinTarget;
 use doclock::transaction::{
-    NodeOperation, Operation, TextSpan, TransactionError, TransactionResult,
+    NodeOperation, Operation, RunOperations, TextSpan, TransactionError, TransactionResult,
 };
-use doclock::{DataStore, Editor, NodeId, StoreOptions, View, dsl::*, schema::Schema};
+use doclock::{DataStore, Draft, Editor, NodeId, StoreOptions, View, dsl::*, schema::Schema};
 use doclock_formats::prosemirror::{ProseMirrorOptions, from_prosemirror, to_prosemirror};
 use serde_json::{Value, json};
 use smol_str::SmolStr;
@@ -423,7 +424,14 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
             };
             let blocks = opened.blocks(&from, &to).into_iter();
             blocks
-                .map(|block| transform_node(kind.clone(), pairs()).on(block))
+                .map(|block| {
+                    let transform = transform_node(kind.clone(), pairs()).on(block);
+                    // A block that cannot have the type stays as it is.
+                    op(move |on: &mut Draft| match on.run([transform.clone()]) {
+                        Err(error) if error.code() == "doesNotFit" => Ok(()),
+                        done => done,
+                    })
+                })
                 .collect()
         }
         "wrapIn" => {

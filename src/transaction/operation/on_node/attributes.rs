@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::fitting::{fits_blocks, is_text};
+use super::fitting::fits_blocks;
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, marks, text_size};
 use crate::document::fit::FitEdit;
 use crate::document::{Attributes, Budget, Mark, plan, value};
@@ -180,7 +180,12 @@ impl OperationOn<NodeId> for TransformNode {
             attributes.set(name.into(), Some(value.clone()).filter(|it| !it.is_null()));
         }
         let edit = FitEdit::SetType(&self.kind, &attributes);
-        if is_text(on, id)? && fits_blocks(on, id, None, &edit)? {
+        let is_text_block = |on: &Draft, kind: &str| {
+            let schema = on.schema();
+            schema.is_some_and(|schema| schema.has_line(kind) && !schema.is_in_line(kind))
+        };
+        let fits = is_text_block(on, plan::find(on, id)?.kind()) && is_text_block(on, &self.kind);
+        if fits && fits_blocks(on, id, None, &edit)? {
             return Ok(());
         }
         on.set_type(id, self.kind)?;

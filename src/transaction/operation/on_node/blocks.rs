@@ -552,7 +552,8 @@ impl OperationOn<NodeId> for WrapInList {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { list, item, .. } = self;
         let last = resolve_some(on, self.last_id.as_ref())?;
-        if let (Some((kind, attributes)), Some(_)) = (plain(&list), plain(&item))
+        if let (Some((kind, attributes)), Some((_, of_item))) = (plain(&list), plain(&item))
+            && of_item.is_empty()
             && is_text(on, id)?
         {
             let edit = FitEdit::WrapInList(kind, attributes);

@@ -5,7 +5,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::fitting::{fits, fits_blocks};
+use super::fitting::{fits, fits_blocks, is_text};
 use super::range::{self, reselect};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
 use crate::document::fit::FitEdit;
@@ -78,7 +78,7 @@ impl OperationOn<NodeId> for InsertText {
         let Self { offset, text } = self;
         let node = plan::find(on, id)?;
         let is_blank = offset == 0 && node.text().is_empty();
-        if is_blank && fits_blocks(on, id, None, &FitEdit::Type(&text))? {
+        if is_blank && is_text(on, id)? && fits_blocks(on, id, None, &FitEdit::Type(&text))? {
             return Ok(());
         }
         let marks = on.marks_that_go_on(id, offset)?;
