@@ -5,11 +5,11 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use doclock::codes::CodedError;
-use doclock::document::{Attributes, Mark, Node, Position, Selection, TextSelection};
+use doclock::document::{Attributes, EditError, Mark, Node, Position, Selection, TextSelection};
 use doclock::transaction::on_node::JoinTarget;
 use doclock::transaction::{
-    NodeOperation, Operation, RunOperations, TextSpan, TransactionError, TransactionResult,
+    NodeOperation, Operation, OperationError, RunOperations, TextSpan, TransactionError,
+    TransactionResult,
 };
 use doclock::{DataStore, Draft, Editor, NodeId, StoreOptions, View, dsl::*, schema::Schema};
 use doclock_formats::prosemirror::{ProseMirrorOptions, from_prosemirror, to_prosemirror};
@@ -428,7 +428,10 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
                     let transform = transform_node(kind.clone(), pairs()).on(block);
                     // A block that cannot have the type stays as it is.
                     op(move |on: &mut Draft| match on.run([transform.clone()]) {
-                        Err(error) if error.code() == "doesNotFit" => Ok(()),
+                        Err(TransactionError::Operation {
+                            cause: OperationError::Edit(EditError::DoesNotFit { .. }),
+                            ..
+                        }) => Ok(()),
                         done => done,
                     })
                 })
