@@ -71,3 +71,11 @@ fn overlay_09_a_rolled_back_or_empty_transaction_changes_no_version_and_emits_no
         "the number was not used up"
     );
 }
+
+/// Programs catch panics around code that reads a snapshot.
+#[test]
+fn overlay_01_a_snapshot_may_be_read_where_a_panic_is_caught() {
+    let snapshot = crate::common::store().snapshot();
+    let read = std::panic::catch_unwind(|| snapshot.len());
+    assert_eq!(read.unwrap(), 0);
+}

@@ -9,6 +9,7 @@ mod sums;
 
 use std::any::Any;
 use std::collections::HashMap;
+use std::panic::{RefUnwindSafe, UnwindSafe};
 use std::sync::{Arc, OnceLock};
 
 use super::touched::Touched;
@@ -20,7 +21,7 @@ use crate::steps::step;
 use sums::ChildSizes;
 
 /// How another editor counts positions.
-pub trait Measure: Any + Clone + PartialEq + Send + Sync {
+pub trait Measure: Any + Clone + PartialEq + Send + Sync + UnwindSafe + RefUnwindSafe {
     /// How much a node is larger than the sum of its children; `None` if its children are not
     /// counted one by one.
     fn around(&self, node: &Node) -> Option<usize>;
@@ -39,7 +40,7 @@ const PENDING: usize = 1024;
 /// The sizes of the nodes under one root.
 #[derive(Clone)]
 pub struct Sizes {
-    measure: Arc<dyn Any + Send + Sync>,
+    measure: Arc<dyn Any + Send + Sync + UnwindSafe + RefUnwindSafe>,
     root: NodeId,
     /// The children of each node under the root that has counted children.
     table: im::HashMap<NodeId, Arc<ChildSizes>, Secret>,
@@ -87,7 +88,8 @@ impl Sizes {
 
     /// Whether they are those of this root, as this measure counts.
     fn is_of<M: Measure>(&self, root: &NodeId, measure: &M) -> bool {
-        self.root == *root && self.measure.downcast_ref() == Some(measure)
+        let own: &dyn Any = &*self.measure;
+        self.root == *root && own.downcast_ref() == Some(measure)
     }
 
     /// The sizes in the version that they belong to.

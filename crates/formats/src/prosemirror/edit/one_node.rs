@@ -129,6 +129,9 @@ impl StepApplier<'_> {
         self.position = at;
         self.measure();
         let position = self.positions()?.resolve(at)?;
+        // Each node around it is looked up.
+        let spent = self.on.spend_lookups(position.nodes.len());
+        spent.map_err(|cause| self.failed(cause))?;
         let none = || self.misfit("no node is there");
         let block = self.node(position.node())?;
         let offset = match position.at {
