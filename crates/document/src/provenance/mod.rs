@@ -39,7 +39,7 @@ use super::{Change, Children, Node, RightHalf, Selection, Text, View};
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use record::{Record, RootWrite};
-use sequence::{ChildItem, Item, TextItem};
+use sequence::{ChildItem, EdgeIndexes, Item, TextItem};
 
 pub use conflict::{BlockedUndo, UndoConflict};
 pub use undo::{ReversedRecords, Undoing};
@@ -111,6 +111,8 @@ pub struct Provenance {
     placed: u64,
     /// The selection after the newest commit of a unit, until another commit follows.
     after: Option<(u64, Selection)>,
+    /// Empty memory, to look up edges.
+    room: [EdgeIndexes; 2],
     /// How many units there were when it was last looked what can be forgotten.
     kept_units: usize,
     /// How many commits were recorded since then. One that is never undone counts if what it

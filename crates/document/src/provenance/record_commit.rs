@@ -744,31 +744,32 @@ impl Provenance {
     /// Moves the content of a node after these offsets to its right half, which is empty. Leaves
     /// the edge of that there.
     fn divide(&mut self, left: RecordKey, right: RecordKey, [text, children]: [usize; 2]) {
+        let mut room = std::mem::take(&mut self.room);
         let record = &mut self.records[left];
         let text_gap = record.text.whole_gap(text);
         let child_gap = record.children.whole_gap(children);
         let record = &self.records[left];
         // The edge or the end of an edge goes to the same half in both sequences.
-        let text_part = record
-            .text
-            .part_beside(&text_gap, &record.children, &child_gap);
-        let child_part = record
-            .children
-            .part_beside(&child_gap, &record.text, &text_gap);
+        let [for_text, for_children] = &mut room;
+        let in_children = record.children.same_items(text_gap.len(), for_text);
+        let in_text = record.text.same_items(child_gap.len(), for_children);
+        let text_part = record.text.part_beside(&text_gap, &in_children, &child_gap);
+        let child_part = record.children.part_beside(&child_gap, &in_text, &text_gap);
         let mut text_at = record.text.gap_in(&text_part, |edge| self.edge_state(edge));
         let mut child_at = self.child_gap_in(left, &child_part);
         for index in text_part.clone() {
-            let found = record.children.find_same(&record.text[index]);
+            let found = in_children.find(&record.text[index]);
             if found.is_some_and(|at| at < child_at) {
                 text_at = text_at.max(index + 1);
             }
         }
         for index in child_part {
-            let found = record.text.find_same(&record.children[index]);
+            let found = in_text.find(&record.children[index]);
             if found.is_some_and(|at| at < text_at) {
                 child_at = child_at.max(index + 1);
             }
         }
+        self.room = room;
         let record = &mut self.records[left];
         // A caret at the split point moves behind it.
         let text_at = record.text.move_carets_behind(text_part.start..text_at);
@@ -841,6 +842,7 @@ impl Provenance {
         children: Vec<ChildItem>,
     ) {
         let edge = EdgeAt { node: right, edge };
+        let mut room = std::mem::take(&mut self.room);
         let records = &self.records;
         let is_open =
             |at: EdgeAt| at.node != right && records.get(at.node).is_none_or(|it| !it.is_in(left));
@@ -867,13 +869,16 @@ impl Provenance {
         );
         // The edge and the end are on the same side of the others in both sequences.
         let passes = |at: usize| move |found: usize| found < at;
+        let [for_text, for_children] = &mut room;
+        let in_list = list.same_items(of_left.len() - at_text, for_text);
+        let in_left = of_left.same_items(list.len() - at_child, for_children);
         for (index, item) in of_left.iter().enumerate().skip(at_text) {
-            if list.find_same(item).is_some_and(passes(at_child)) {
+            if in_list.find(item).is_some_and(passes(at_child)) {
                 at_text = index + 1;
             }
         }
         for (index, item) in list.iter().enumerate().skip(at_child) {
-            if of_left.find_same(item).is_some_and(passes(at_text)) {
+            if in_left.find(item).is_some_and(passes(at_text)) {
                 at_child = index + 1;
             }
         }
@@ -883,6 +888,7 @@ impl Provenance {
             record.is_some_and(|it| it.edges[at.edge].splits) && is_before(at)
         };
         let ended: SmallVec<[EdgeAt; 2]> = records[left].text.unended(at_text, is_half);
+        self.room = room;
         self.rehome(right, [left; 2], &text, &children);
         let record = &mut self.records[left];
         let at_text = record.text.end_edges(at_text, &ended);

@@ -12,8 +12,8 @@ use std::ops::{Deref, DerefMut, Range};
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
-use super::RecordKey;
 use super::undo::UnitReversal;
+use super::{HashMap, RecordKey};
 use crate::Node;
 use crate::mark::{Mark, Marks};
 
@@ -301,12 +301,12 @@ impl<I: Item> Sequence<I> {
     pub(super) fn part_beside<J: Item>(
         &self,
         gap: &Range<usize>,
-        other: &Sequence<J>,
+        other: &SameItems<'_, J>,
         of_other: &Range<usize>,
     ) -> Range<usize> {
         let mut part = gap.clone();
         for index in gap.clone() {
-            match other.find_same(&self.items[index]) {
+            match other.find(&self.items[index]) {
                 Some(at) if at < of_other.start => part.start = index + 1,
                 Some(at) if at >= of_other.end => {
                     part.end = index;
@@ -460,12 +460,24 @@ impl<I: Item> Sequence<I> {
         self.find_only(|item| item.edge() == Some(edge))
     }
 
-    /// Where it has the edge or the end that an item of another sequence is.
-    pub(super) fn find_same<J: Item>(&self, of: &J) -> Option<usize> {
-        let mut items = self.iter();
-        match (of.edge(), of.end()) {
-            (None, None) => None,
-            (edge, end) => items.position(|item| item.edge() == edge && item.end() == end),
+    /// Prepares to find the edges and ends of so many items of another sequence.
+    pub(super) fn same_items<'a>(
+        &'a self,
+        count: usize,
+        room: &'a mut EdgeIndexes,
+    ) -> SameItems<'a, I> {
+        const FEW: usize = 4;
+        let is_indexed = count > FEW;
+        room.clear();
+        for (index, item) in self.iter().enumerate().take_while(|_| is_indexed) {
+            let key = (item.edge(), item.end());
+            if key != (None, None) {
+                room.entry(key).or_insert(index);
+            }
+        }
+        SameItems {
+            sequence: self,
+            indexes: is_indexed.then_some(&*room),
         }
     }
 
@@ -620,8 +632,35 @@ pub(super) fn hide(items: &mut [TextItem], node: &Node, mut offset: usize) -> us
     offset
 }
 
+/// Finds the edges and ends of another sequence.
+pub(super) struct SameItems<'a, I: Item> {
+    sequence: &'a Sequence<I>,
+    /// Where each of its own is. `None` for few searches.
+    indexes: Option<&'a EdgeIndexes>,
+}
+
+/// Where a sequence has its edges and ends.
+pub(super) type EdgeIndexes = HashMap<(Option<EdgeAt>, Option<EdgeAt>), usize>;
+
+impl<I: Item> SameItems<'_, I> {
+    /// Where the sequence has the edge or the end that an item of another one is.
+    pub(super) fn find<J: Item>(&self, of: &J) -> Option<usize> {
+        let wanted = (of.edge(), of.end());
+        if wanted == (None, None) {
+            return None;
+        }
+        match &self.indexes {
+            Some(indexes) => indexes.get(&wanted).copied(),
+            None => {
+                let mut items = self.sequence.iter();
+                items.position(|item| (item.edge(), item.end()) == wanted)
+            }
+        }
+    }
+}
+
 /// The edges of a node in the sequence of another: where it was split off or joined.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct EdgeAt {
     pub(super) node: RecordKey,
     pub(super) edge: usize,
