@@ -101,6 +101,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::events::Subscription>();
     shared::<doclock::history::EditGroup>();
     shared::<doclock::history::HistoryMode>();
+    shared::<doclock::history::HistoryEvent>();
+    shared::<doclock::history::HistoryEventKind>();
     shared::<doclock::history::HistoryOptions>();
     shared::<doclock::history::UndoError>();
     shared::<doclock::inbox::DeadLetterCause>();

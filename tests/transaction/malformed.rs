@@ -36,7 +36,7 @@ fn transaction_04_a_malformed_payload_names_the_operation_the_field_and_the_reas
         ),
         (
             on("delete", json!({"nodeId": "t", "twice": true})),
-            "delete: twice: unknown field `twice`, there are no fields",
+            "delete: twice: unknown field `twice`, expected `fit`",
         ),
         (
             on("create", json!({"node": {"type": 1}})),

@@ -4,10 +4,9 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
+use doclock::history::{HistoryOptions, UndoError};
 use doclock::transaction::RunOperations;
-use doclock::{
-    CommitError, Editor, StoreOptions, View, document::Selection, dsl, history::UndoError,
-};
+use doclock::{CommitError, Editor, StoreOptions, View, document::Selection, dsl};
 
 use super::{Form, Scene, any_thread, in_both_forms, pause};
 use crate::until_waiting;
@@ -28,7 +27,10 @@ fn desks(form: Form, options: StoreOptions) -> (Scene, Arc<Editor>, Arc<Editor>)
     let clock = doclock::time::ManualClock::new();
     let options = form.of(options).clock(clock.clock());
     let store = doclock::DataStore::with_options(options);
-    let [ann, ben] = ["ann", "ben"].map(|name| Arc::new(Editor::new(store.clone(), name)));
+    // Each edit is an entry of its own.
+    let options = HistoryOptions::new().group_interval(Duration::ZERO);
+    let editor = |name| Editor::new(store.clone(), name).with_history(options.clone());
+    let [ann, ben] = ["ann", "ben"].map(|name| Arc::new(editor(name)));
     let hello = dsl::text_node("x", "Hello").with_id("t");
     doclock::TransactionManager::new(store.clone())
         .execute(dsl::create(hello))
