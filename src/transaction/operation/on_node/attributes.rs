@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
-use super::fitting::fits_blocks;
+use super::fitting::{fits_blocks, is_text_block};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, marks, text_size};
 use crate::document::fit::FitEdit;
 use crate::document::{Attributes, Budget, Mark, plan, value};
@@ -166,27 +166,23 @@ impl OperationOn<NodeId> for TransformNode {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        let kept = |on: &Draft, name: &str| {
-            let schema = on.schema();
-            schema.is_none_or(|schema| schema.allows_attribute(&self.kind, name))
-        };
         let node = plan::find(on, id)?;
-        let old = node.attributes().iter();
-        let mut attributes: Attributes = old
-            .filter(|(name, _)| kept(on, name))
-            .map(|(name, value)| (name.clone(), value.clone()))
-            .collect();
-        for (name, value) in self.attrs.iter() {
-            attributes.set(name.into(), Some(value.clone()).filter(|it| !it.is_null()));
-        }
-        let edit = FitEdit::SetType(&self.kind, &attributes);
-        let is_text_block = |on: &Draft, kind: &str| {
-            let schema = on.schema();
-            schema.is_some_and(|schema| schema.has_line(kind) && !schema.is_in_line(kind))
-        };
-        let fits = is_text_block(on, plan::find(on, id)?.kind()) && is_text_block(on, &self.kind);
-        if fits && fits_blocks(on, id, None, &edit)? {
-            return Ok(());
+        if is_text_block(on, node.kind()) && is_text_block(on, &self.kind) {
+            let kept = |name: &str| {
+                let schema = on.schema();
+                schema.is_none_or(|schema| schema.allows_attribute(&self.kind, name))
+            };
+            let old = node.attributes().iter();
+            let mut attributes: Attributes = old
+                .filter(|(name, _)| kept(name))
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect();
+            for (name, value) in self.attrs.iter() {
+                attributes.set(name.into(), Some(value.clone()).filter(|it| !it.is_null()));
+            }
+            if fits_blocks(on, id, None, &FitEdit::SetType(&self.kind, &attributes))? {
+                return Ok(());
+            }
         }
         on.set_type(id, self.kind)?;
         Ok(on.set_attrs(id, *self.attrs)?)

@@ -142,6 +142,12 @@ pub(super) fn is_text(on: &Draft, id: &NodeId) -> Result<bool, EditError> {
     Ok(schema.is_some_and(|schema| schema.has_line(node.kind())))
 }
 
+/// Whether nodes of a type are text blocks, under a schema.
+pub(super) fn is_text_block(on: &Draft, kind: &str) -> bool {
+    let schema = on.schema();
+    schema.is_some_and(|schema| schema.has_line(kind) && !schema.is_in_line(kind))
+}
+
 /// The type and the attributes of a described node, if it has nothing else.
 pub(super) fn plain(spec: &NodeSpec) -> Option<(&str, &Attributes)> {
     let bare = spec.len() == 1 && spec.id().is_none() && spec.text().is_empty();

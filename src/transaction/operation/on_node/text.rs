@@ -76,18 +76,19 @@ impl OperationOn<NodeId> for InsertText {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { offset, text } = self;
-        let node = plan::find(on, id)?;
-        let is_blank = offset == 0 && node.text().is_empty();
+        if on.schema().is_none() {
+            return replace(on, id, offset..offset, text);
+        }
+        let is_blank = offset == 0 && plan::find(on, id)?.text().is_empty();
         if is_blank && is_text(on, id)? && fits_blocks(on, id, None, &FitEdit::Type(&text))? {
             return Ok(());
         }
         let marks = on.marks_that_go_on(id, offset)?;
-        let len = text.chars().count();
+        let typed = offset..offset + text.chars().count();
         replace(on, id, offset..offset, text)?;
         if marks.is_empty() {
             return Ok(());
         }
-        let typed = offset..offset + len;
         let present = plan::find(on, id)?.marks().iter().cloned();
         let typed = marks.into_iter().map(|mark| Mark {
             range: Some(typed.clone()),
