@@ -154,14 +154,11 @@ impl Draft {
     }
 
     pub(crate) fn set_clipboard(&mut self, fragment: Option<Fragment>) {
-        if fragment.is_some() || self.optional.is_some() {
-            self.optional_mut().clipboard = fragment.map(Arc::new);
-        }
+        self.share_clipboard(fragment.map(Arc::new));
     }
 
-    /// Begins with the clipboard of a session.
     pub(super) fn share_clipboard(&mut self, fragment: Option<Arc<Fragment>>) {
-        if fragment.is_some() {
+        if fragment.is_some() || self.optional.is_some() {
             self.optional_mut().clipboard = fragment;
         }
     }

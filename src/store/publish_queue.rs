@@ -150,6 +150,18 @@ impl Transaction {
         Some(self.publish_and_release(how))
     }
 
+    /// Publishes the draft of a transaction on nodes as soon as it may, and releases the nodes.
+    pub(crate) async fn publish_on_nodes<P: Publish>(
+        mut self,
+        waits_as: WaiterKind,
+        mut how: P,
+    ) -> PublishedInQueue<P> {
+        match self.publish_if_first(waits_as, &mut how) {
+            Some(outcome) => (self, how, outcome),
+            None => self.publish_in_queue(waits_as, how).await,
+        }
+    }
+
     /// Publishes the draft of a transaction on nodes after those that have asked before, and
     /// releases the nodes.
     ///

@@ -186,19 +186,12 @@ impl UndoOrRedo {
             };
             observed.granted();
             transaction.observe_as_batch(std::mem::take(observed));
-            let mut how = OnNodes {
+            let how = OnNodes {
                 reversal: self.clone(),
                 missing: None,
             };
-            let outcome = match transaction.publish_if_first(waits_as, &mut how) {
-                Some(outcome) => outcome,
-                None => {
-                    let wait = transaction.publish_in_queue(waits_as, how);
-                    let outcome;
-                    (transaction, how, outcome) = wait.await;
-                    outcome
-                }
-            };
+            let published = transaction.publish_on_nodes(waits_as, how);
+            let (mut transaction, how, outcome) = published.await;
             *observed = transaction.take_observed();
             match (how.missing, outcome) {
                 (Some(missing), _) => scope.extend(missing),

@@ -47,12 +47,15 @@ fn list(id: &str, items: impl IntoIterator<Item = NodeSpec>) -> NodeSpec {
 }
 
 fn page(blocks: impl IntoIterator<Item = NodeSpec>) -> Editor {
-    let store = DataStore::with_options(StoreOptions::new().session(7).schema(schema()));
+    document(schema(), "page", blocks)
+}
+
+/// A document under a schema. The id of its root is its type.
+fn document(schema: Schema, root: &str, blocks: impl IntoIterator<Item = NodeSpec>) -> Editor {
+    let store = DataStore::with_options(StoreOptions::new().session(7).schema(schema));
     let editor = Editor::new(store, "ann");
-    let page = element("page", blocks).with_id("page");
-    editor
-        .execute([create(page), set_root().on("page")])
-        .unwrap();
+    let top = element(root, blocks).with_id(root);
+    editor.execute([create(top), set_root().on(root)]).unwrap();
     editor
 }
 
@@ -298,26 +301,23 @@ fn tree_06_an_edit_within_very_many_levels_ends() {
     let _ = editor.execute([paste_fragment(1, fragment).on("zero")]);
 }
 
+/// A schema with paragraphs and more types.
+fn schema_of(root: &str, types: impl IntoIterator<Item = (&'static str, NodeType)>) -> Schema {
+    let schema = Schema::builder()
+        .node("page", NodeType::new().content("block+"))
+        .node("p", NodeType::new().group("block").content("text*"))
+        .node("text", NodeType::new());
+    let types = types.into_iter();
+    let schema = types.fold(schema, |schema, (name, rules)| schema.node(name, rules));
+    schema.root(root).build().unwrap()
+}
+
 /// A page under a schema with more types.
 fn page_of(
     types: impl IntoIterator<Item = (&'static str, NodeType)>,
     blocks: impl IntoIterator<Item = NodeSpec>,
 ) -> Editor {
-    let schema = Schema::builder()
-        .node("page", NodeType::new().content("block+"))
-        .node("p", NodeType::new().group("block").content("text*"))
-        .node("text", NodeType::new());
-    let schema = types
-        .into_iter()
-        .fold(schema, |schema, (name, rules)| schema.node(name, rules));
-    let schema = schema.root("page").build().unwrap();
-    let store = DataStore::with_options(StoreOptions::new().session(7).schema(schema));
-    let editor = Editor::new(store, "ann");
-    let page = element("page", blocks).with_id("page");
-    editor
-        .execute([create(page), set_root().on("page")])
-        .unwrap();
-    editor
+    document(schema_of("page", types), "page", blocks)
 }
 
 fn fragment(nodes: impl IntoIterator<Item = NodeSpec>) -> Fragment {
@@ -506,19 +506,7 @@ fn tree_06_siblings_keep_their_order_while_the_document_is_invalid() {
     let mut blocks: Vec<NodeSpec> = ids.iter().map(|id| line("p", id)).collect();
     blocks.insert(0, line("heading", "title"));
     blocks.push(list("list", [p("x")]));
-    let book = element("book", blocks).with_id("book");
-    let schema = types.into_iter().fold(
-        Schema::builder()
-            .node("p", NodeType::new().group("block").content("text*"))
-            .node("text", NodeType::new()),
-        |schema, (name, rules)| schema.node(name, rules),
-    );
-    let schema = schema.root("book").build().unwrap();
-    let store = DataStore::with_options(StoreOptions::new().session(7).schema(schema));
-    let editor = Editor::new(store, "ann");
-    editor
-        .execute([create(book), set_root().on("book")])
-        .unwrap();
+    let editor = document(schema_of("book", types), "book", blocks);
     let before = children(&editor.store().snapshot(), "book");
     let heading = line("heading", "other");
     let edits = [

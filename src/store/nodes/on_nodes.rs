@@ -28,6 +28,8 @@ pub(in crate::store) struct OnNodes {
     /// The ids that were generated for its new nodes.
     own: HashSet<NodeId, Secret>,
     reads: Mutex<{ rank::READS }, ReadSet>,
+    /// The version in which its reads and writes were validated last.
+    validated: Option<u64>,
     /// The error of a failed lock. The transaction cannot be committed any more.
     failed: Option<LockError>,
     /// How it takes the locks that it needs. `None` if it only notes them.
@@ -62,6 +64,7 @@ impl OnNodes {
             locked: HashMap::default(),
             own: HashSet::default(),
             reads: Mutex::default(),
+            validated: None,
             failed: None,
             locking: None,
             session: None,
@@ -424,6 +427,9 @@ impl Draft {
         }
         let current: Snapshot = self.document.published.lock().document.clone();
         let version = current.version();
+        if nodes.validated == Some(version) {
+            return Ok(());
+        }
         let conflict = |node| CommitError::Conflict { node, version };
         if let Some(node) = nodes.reads.lock().outdated(&current) {
             return Err(conflict(node));
@@ -435,6 +441,9 @@ impl Draft {
             if let Some(id) = self.advance(current) {
                 return Err(conflict(Some(id)));
             }
+        }
+        if let Some(nodes) = &mut self.nodes {
+            nodes.validated = Some(version);
         }
         Ok(())
     }

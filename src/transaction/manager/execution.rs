@@ -399,20 +399,13 @@ impl TransactionManager {
         let outcome = match edited {
             Ok(()) => {
                 transaction.observe_as_batch(std::mem::take(observed));
-                let mut how = BatchOnNodes {
+                let how = BatchOnNodes {
                     manager: self.clone(),
                     session: session.cloned(),
                     submission: left,
                 };
-                let outcome = match transaction.publish_if_first(waits_as, &mut how) {
-                    Some(outcome) => outcome,
-                    None => {
-                        let wait = transaction.publish_in_queue(waits_as, how);
-                        let (published, _, outcome) = wait.await;
-                        transaction = published;
-                        outcome
-                    }
-                };
+                let outcome;
+                (transaction, _, outcome) = transaction.publish_on_nodes(waits_as, how).await;
                 *observed = transaction.take_observed();
                 outcome
             }

@@ -1,6 +1,5 @@
 //! The part of a document on which an edit is planned.
 
-use std::cell::Cell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::rc::Rc;
@@ -36,9 +35,6 @@ struct Builder<'a, V> {
     from: Vec<NodeId>,
     to: Vec<NodeId>,
     children: HashMap<NodeId, Children>,
-    /// Whether something is not as the schema says, which the tree cannot show. The operation does
-    /// as without a schema then.
-    is_strange: Cell<bool>,
 }
 
 /// How much of a node is needed.
@@ -95,14 +91,10 @@ impl FitDocument {
             from: start.0,
             to: end.0,
             children: HashMap::new(),
-            is_strange: Cell::new(false),
         };
         let Some(root) = builder.node(plan::find(view, &top)?, Needed::Between, 0)? else {
             return Ok(None);
         };
-        if builder.is_strange.get() {
-            return Ok(None);
-        }
         let place = |chain: &[NodeId], offset| {
             let (mut at, mut node) = (0, &root);
             for id in chain.iter().rev().skip(1) {
@@ -223,7 +215,9 @@ impl<V: View> Builder<'_, V> {
         self.fit.schema.number_of(node.kind())
     }
 
-    /// A node with its content; `None` if the schema does not know a type, or nodes nest too deep.
+    /// A node with its content. `None` if it has what a tree cannot show: types that the schema does
+    /// not know or that are not where it says, a text beside children, too many levels or marks. The
+    /// operation does as without a schema then.
     fn node(
         &mut self,
         node: &Node,
@@ -231,24 +225,19 @@ impl<V: View> Builder<'_, V> {
         level: usize,
     ) -> Result<Option<Rc<FitNode>>, EditError> {
         (self.visit)(node)?;
-        let Some(kind) = self.number(node).filter(|_| level < LEVELS) else {
+        let is_shown = level < LEVELS && node.text().is_empty();
+        let Some(kind) = self.number(node).filter(|_| is_shown) else {
             return Ok(None);
         };
         let (id, attributes) = (Some(node.id().clone()), node.attributes().clone());
         if self.fit.schema.is_empty_type(kind) {
             return Ok(Some(FitNode::empty(kind, id, attributes)));
         }
-        if !node.text().is_empty() {
-            self.is_strange.set(true);
-        }
-        let content = match self.fit.schema.is_text_block(kind) && node.text().is_empty() {
+        let content = match self.fit.schema.is_text_block(kind) {
             true => self.line(node)?,
-            false => match self.blocks(node, kind, needed, level + 1)? {
-                Some(content) => content,
-                None => return Ok(None),
-            },
+            false => self.blocks(node, kind, needed, level + 1)?,
         };
-        Ok(Some(FitNode::block(kind, id, attributes, content)))
+        Ok(content.map(|content| FitNode::block(kind, id, attributes, content)))
     }
 
     fn blocks(
@@ -282,7 +271,12 @@ impl<V: View> Builder<'_, V> {
         };
         let mut content = Vec::new();
         let mut state = Some(self.fit.start(kind));
-        state = self.rest(node, kind, 0..shown.start, state, &mut content)?;
+        if shown.start > 0 {
+            state = self.rest(node, kind, 0..shown.start, state, &mut content)?;
+            if state.is_none() {
+                return Ok(None);
+            }
+        }
         for index in shown.clone() {
             let Some(child) = children.get(index).and_then(|child| self.view.node(child)) else {
                 continue;
@@ -301,11 +295,13 @@ impl<V: View> Builder<'_, V> {
             state = state.and_then(|state| self.fit.after(kind, state, &child));
             content.push(child);
         }
-        self.rest(node, kind, shown.end..len, state, &mut content)?;
-        Ok(Some(content))
+        let ends = shown.end >= len
+            || (self.rest(node, kind, shown.end..len, state, &mut content)?).is_some();
+        Ok(ends.then_some(content))
     }
 
-    /// Adds children that are left out. Returns the state after them.
+    /// Adds children that are left out. Returns the state after them; `None` as for
+    /// [`node`](Self::node).
     fn rest(
         &mut self,
         node: &Node,
@@ -319,11 +315,7 @@ impl<V: View> Builder<'_, V> {
             child.and_then(|child| self.view.node(child))
         };
         let number = |index| child(index).and_then(|child| self.number(child));
-        if range.is_empty() {
-            return Ok(state);
-        }
         let (Some(before), Some(first)) = (state, number(range.start)) else {
-            self.is_strange.set(true);
             return Ok(None);
         };
         let mut kinds: Vec<(Symbol, usize)> = Vec::new();
@@ -334,10 +326,7 @@ impl<V: View> Builder<'_, V> {
                 match (self.number(child), kinds.last_mut()) {
                     (Some(kind), Some((last, count))) if *last == kind => *count += 1,
                     (Some(kind), _) => kinds.push((kind, 1)),
-                    (None, _) => {
-                        self.is_strange.set(true);
-                        return Ok(None);
-                    }
+                    (None, _) => return Ok(None),
                 }
             }
         }
@@ -349,7 +338,6 @@ impl<V: View> Builder<'_, V> {
             }),
         };
         let Some(after) = after else {
-            self.is_strange.set(true);
             return Ok(None);
         };
         self.children
@@ -367,16 +355,15 @@ impl<V: View> Builder<'_, V> {
         Ok(Some(after))
     }
 
-    /// The parts of a line of text.
-    fn line(&self, block: &Node) -> Result<Vec<Rc<FitNode>>, EditError> {
+    /// The parts of a line of text. `None` as for [`node`](Self::node).
+    fn line(&self, block: &Node) -> Result<Option<Vec<Rc<FitNode>>>, EditError> {
         let mut parts = Vec::new();
         let is_code = (self.number(block)).is_some_and(|kind| self.fit.schema.is_code(kind));
         for node in self.view.children(block.id()) {
             (self.visit)(node)?;
             let known = self.number(node).filter(|_| node.children().is_empty());
             let Some(kind) = known else {
-                self.is_strange.set(true);
-                continue;
+                return Ok(None);
             };
             let attributes = node.attributes().clone();
             if is_atom(self.fit, block, node) {
@@ -386,15 +373,14 @@ impl<V: View> Builder<'_, V> {
             let marks: Vec<Mark> = node.marks().iter().cloned().collect();
             let text: Vec<char> = node.text().chars().collect();
             let Some(texts) = parts_of(&text, &marks, is_code) else {
-                self.is_strange.set(true);
-                continue;
+                return Ok(None);
             };
             parts.extend(texts.into_iter().map(|(start, text)| {
                 let origin = Some((node.id().clone(), start));
                 FitNode::text(kind, attributes.clone(), FitText { origin, ..text })
             }));
         }
-        Ok(parts)
+        Ok(Some(parts))
     }
 }
 

@@ -343,18 +343,21 @@ impl Fit<'_> {
             insert: kinds.len(),
         };
         let moved = self.replace_around(root, cut.at - 1, end, &slice, gap)?;
-        let at = end + 2 * kinds.len();
-        let place = FitPlace::new(&moved, at)?;
-        let joins = place.node_after().is_some_and(|next| {
-            let (one, other) = (
-                (next.kind, &next.attributes),
-                (before.kind, &before.attributes),
-            );
-            !next.is_rest() && self.schema.are_one_kind(one, other)
+        self.joined_if_alike(moved, end + 2 * kinds.len())
+    }
+
+    /// Joins the nodes on both sides of a position if they are of one kind.
+    pub(super) fn joined_if_alike(self, tree: Rc<FitNode>, at: usize) -> Option<Rc<FitNode>> {
+        let place = FitPlace::new(&tree, at)?;
+        let sides = place.node_before().zip(place.node_after());
+        let are_alike = sides.is_some_and(|(one, other)| {
+            let are_shown = !one.is_rest() && !other.is_rest();
+            let (one, other) = ((one.kind, &one.attributes), (other.kind, &other.attributes));
+            are_shown && self.schema.are_one_kind(one, other)
         });
-        match joins && self.can_join(&moved, at) {
-            true => self.join(&moved, at),
-            false => Some(moved),
+        match are_alike && self.can_join(&tree, at) {
+            true => self.join(&tree, at),
+            false => Some(tree),
         }
     }
 

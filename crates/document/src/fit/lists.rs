@@ -209,16 +209,7 @@ impl Fit<'_> {
         // Between what the last item had, and the siblings that it took along.
         let insert = step.gap.map_or(0, |gap| gap.insert);
         let at = (end + insert).checked_sub(range.start() - step.from + 1)?;
-        let place = FitPlace::new(&lifted, at)?;
-        let sides = place.node_before().zip(place.node_after());
-        let joins = sides.is_some_and(|(one, other)| {
-            let (one, other) = ((one.kind, &one.attributes), (other.kind, &other.attributes));
-            self.schema.are_one_kind(one, other)
-        });
-        match joins && self.can_join(&lifted, at) {
-            true => self.join(&lifted, at),
-            false => Some(lifted),
-        }
+        self.joined_if_alike(lifted, at)
     }
 
     fn lift_out_of_list(self, root: &Rc<FitNode>, range: &FitRange) -> Option<Rc<FitNode>> {

@@ -469,9 +469,9 @@ impl<I: Item> Sequence<I> {
         const FEW: usize = 4;
         let is_indexed = count > FEW;
         room.clear();
-        for (index, item) in self.iter().enumerate().take_while(|_| is_indexed) {
-            let key = (item.edge(), item.end());
-            if key != (None, None) {
+        if is_indexed {
+            let keys = self.iter().map(|item| (item.edge(), item.end()));
+            for (index, key) in keys.enumerate().filter(|(_, key)| *key != (None, None)) {
                 room.entry(key).or_insert(index);
             }
         }
