@@ -215,9 +215,9 @@ impl<V: View> Builder<'_, V> {
         self.fit.schema.number_of(node.kind())
     }
 
-    /// A node with its content. `None` if it has what a tree cannot show: types that the schema does
-    /// not know or that are not where it says, a text beside children, too many levels or marks. The
-    /// operation does as without a schema then.
+    /// A node with its content. `None` if it has what a tree cannot show: types that the schema
+    /// does not know or that are not where it says, a text beside children, too many levels or
+    /// marks. The operation does as without a schema then.
     fn node(
         &mut self,
         node: &Node,
