@@ -327,4 +327,5 @@ impl SessionTurn<'_> {
 }
 
 #[cfg(all(test, not(loom)))]
+#[path = "../../tests/unit/session.rs"]
 mod tests;

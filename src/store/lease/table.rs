@@ -263,4 +263,5 @@ impl LeaseIndex {
 }
 
 #[cfg(test)]
+#[path = "../../../tests/unit/lease_table.rs"]
 mod tests;
