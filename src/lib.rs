@@ -120,9 +120,8 @@ pub mod prelude;
 mod store;
 pub mod transaction;
 
-pub(crate) use doclock_common::{brief, caught, hashing, millis, shrink};
+pub(crate) use doclock_common::{brief, caught, hashing, millis, shrink, sync};
 pub(crate) use doclock_document::internal::{json, steps};
-pub(crate) use doclock_locks::internal::sync;
 #[doc(inline)]
 pub use doclock_locks::time;
 #[doc(inline)]

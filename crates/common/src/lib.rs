@@ -38,6 +38,10 @@ pub mod show;
 #[doc(hidden)]
 pub mod shrink;
 #[allow(missing_docs, missing_debug_implementations)]
+#[cfg(feature = "sync")]
+#[doc(hidden)]
+pub mod sync;
+#[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod threads;
 

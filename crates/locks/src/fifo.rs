@@ -13,7 +13,7 @@ use super::holder_word::Word;
 use super::keeper::{KeeperSlot, KeeperThread};
 use super::options::RequestLimit;
 use super::report::ReportChannel;
-use super::request::{QueuedWork, Request, RequestOutcome, RequestSource, Requester, Waiting};
+use super::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared, WeakLock};
 use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
@@ -431,10 +431,9 @@ impl FifoLock {
                     return Ok(Requested::Granted(grant));
                 }
                 state.refuse_reentry(requester, CapacityPart::Whole, now)?;
-                if how.at_once {
-                    return Err(state.would_block(requester, CapacityPart::Whole, None, now));
+                if !state.may_wait(how) {
+                    return Err(state.refuse_wait(requester, CapacityPart::Whole, how, None, now));
                 }
-                state.reject_excess(requester, CapacityPart::Whole, how.bound)?;
                 let request = Arc::clone(request);
                 let waiting_at = state.join_queue(request, how.priority, None, now);
                 Ok(Requested::Waits(waiting_at))
@@ -504,7 +503,10 @@ impl FifoLock {
             RequestOutcome::Granted(grant) => {
                 if waits_as == WaiterKind::Task {
                     // The task knows of it now.
-                    self.change_source(grant.id(), |source| source.untaken = false);
+                    self.0.step(|state, _| {
+                        let source = state.held_source(grant.id());
+                        source.map(|source| source.untaken = false)
+                    });
                 }
                 Ok((Answer::Granted(grant), Some(deadline)))
             }
@@ -621,7 +623,10 @@ impl FifoLock {
         };
         prepare(&*request);
         let this = thread_number();
-        let now = self.change_source(grant.id(), |source| source.thread = this);
+        let now = self.0.step(|state, now| {
+            state.bind(grant.id(), this);
+            now
+        });
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         batch.goes_on(now);
         batch.serve(request, grant, now);
@@ -637,23 +642,13 @@ impl FifoLock {
     /// Binds a grant of a task to the thread that polls it, for work that ends with this poll.
     pub fn bind(&self, grant: Grant) {
         let this = thread_number();
-        self.change_source(grant.id(), |source| source.thread = this);
+        self.0.step(|state, _| state.bind(grant.id(), this));
     }
 
     /// Lets the thread of a grant request the lock again, and wait.
     pub(crate) fn unbind(&self, id: LockId) {
         // It changes nothing that the word has: the hold can still end without the mutex.
-        if let Some(source) = self.0.state.lock().held_source(id) {
-            source.thread = 0;
-        }
-    }
-
-    /// Changes the description of the request of a grant, if it is still held. Returns the time.
-    fn change_source(&self, id: LockId, change: impl FnOnce(&mut RequestSource)) -> MonotonicTime {
-        self.0.step(|state, now| {
-            state.held_source(id).map(change);
-            now
-        })
+        self.0.state.lock().bind(id, 0);
     }
 
     /// Ends a grant and runs queued batches.

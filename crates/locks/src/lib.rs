@@ -63,16 +63,13 @@ mod mailbox;
 #[allow(missing_docs, missing_debug_implementations)]
 mod request;
 #[allow(missing_docs, missing_debug_implementations)]
-#[doc(hidden)]
-pub mod sync;
-#[allow(missing_docs, missing_debug_implementations)]
 mod wait;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wake_chain;
 
 use doclock_common::{
     Samples, brief, caught, hashing, id, key_table, last, millis, nanos, packed, show, shrink,
-    threads,
+    sync, threads,
 };
 
 pub use crate::queue::{LockMode, Priority};
@@ -104,6 +101,7 @@ pub(crate) use wait::blocking;
 /// What the document store needs beside the interface. It can change in any version.
 #[doc(hidden)]
 pub mod internal {
+    pub use crate::Grant;
     pub use crate::batch::BatchLimit;
     pub use crate::diagnostics::Primitive;
     pub use crate::fifo::Answer;
@@ -118,7 +116,6 @@ pub mod internal {
     pub use crate::threads::LockName;
     pub use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, blocking};
     pub use crate::wake_chain::{Sleeper, WakeChain};
-    pub use crate::{Grant, sync};
 }
 
 /// A held lock as data: its id and its fencing token.

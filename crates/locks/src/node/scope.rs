@@ -111,8 +111,7 @@ impl Scope {
         &self.0
     }
 
-    /// Returns all locks to take, including the intentions on ancestors: each granule once, in one
-    /// fixed order.
+    /// Returns all locks to take, including the intentions on ancestors: each granule once.
     pub fn with_intentions(&self, tree: &dyn Tree) -> Vec<(Granule, Rights)> {
         let mut set: Vec<(Granule, Rights)> = Vec::with_capacity(4 * self.0.len());
         for (granule, rights) in &self.0 {
@@ -124,6 +123,10 @@ impl Scope {
                 });
             }
             set.push((granule.clone(), *rights));
+        }
+        // A node is none of its ancestors.
+        if self.0.len() <= 1 {
+            return set;
         }
         set.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         set.dedup_by(|next, kept| {

@@ -95,18 +95,29 @@ impl Rights {
 
     pub(crate) const NONE: Self = Self(0);
 
+    /// What each set of rights excludes for others.
+    const EXCLUDED_BY: [u8; 1 << Self::COUNT] = {
+        let mut excluded = [0; 1 << Self::COUNT];
+        let mut set = 1;
+        while set < excluded.len() {
+            let lowest = set.trailing_zeros() as usize;
+            excluded[set] = excluded[set & (set - 1)] | Self::EXCLUDED[lowest];
+            set += 1;
+        }
+        excluded
+    };
+
     pub(super) fn bits(self) -> impl Iterator<Item = usize> {
         (0..Self::COUNT).filter(move |bit| self.0 >> bit & 1 == 1)
     }
 
-    fn excluded(self) -> u8 {
-        self.bits()
-            .fold(0, |excluded, bit| excluded | Self::EXCLUDED[bit])
+    pub(super) fn set(&mut self, bit: usize, on: bool) {
+        self.0 = self.0 & !(1 << bit) | u8::from(on) << bit;
     }
 
     /// Whether two members cannot have these rights at one time.
     pub fn exclude(self, other: Self) -> bool {
-        self.excluded() & other.0 != 0
+        Self::EXCLUDED_BY[usize::from(self.0)] & other.0 != 0
     }
 
     pub fn contain(self, other: Self) -> bool {
@@ -119,11 +130,6 @@ impl Rights {
 
     pub(super) fn without(self, other: Self) -> Self {
         Self(self.0 & !other.0)
-    }
-
-    pub(super) fn excludes_any(self, counts: &[u32; Self::COUNT]) -> bool {
-        let excluded = self.excluded();
-        (0..Self::COUNT).any(|bit| excluded >> bit & 1 == 1 && counts[bit] > 0)
     }
 
     /// Returns the rights to take on every ancestor.

@@ -19,6 +19,7 @@
 //!
 //! `docs/invariants/node-locks.md` has the reasons (N1 to N5).
 
+use std::collections::hash_map::Entry as MapEntry;
 use std::collections::{HashMap, HashSet};
 use std::hash::Hash;
 
@@ -69,8 +70,8 @@ pub(crate) struct Link<K> {
 
 #[derive(Debug, Default)]
 struct TableEntry {
-    /// How many members have each right.
-    counts: [u32; Rights::COUNT],
+    /// The rights of all holders.
+    held: RightsSum,
     /// In the order of their numbers.
     holders: SmallVec<[(MemberNumber, Rights); 1]>,
     waits: Option<Box<PartQueues>>,
@@ -80,7 +81,9 @@ struct TableEntry {
 struct PartQueues {
     list: WaitList<PartRequest>,
     /// Requests of holders for more.
-    upgrades: SmallVec<[PartRequest; 1]>,
+    upgrades: WaitList<PartRequest>,
+    /// The rights that they request.
+    upgrading: RightsSum,
 }
 
 /// The rights that a member will have on one thing, and which part of its request that is.
@@ -121,7 +124,64 @@ struct Part<K> {
 enum PartState {
     Granted,
     Queued(Ticket),
-    Upgrades,
+    Upgrades(Ticket),
+}
+
+/// How many members have each right.
+#[derive(Debug, Default)]
+struct RightsSum {
+    counts: [u32; Rights::COUNT],
+    /// The rights that any of them has.
+    present: Rights,
+}
+
+impl RightsSum {
+    /// Replaces the rights of one member.
+    fn replace(&mut self, before: Rights, now: Rights) {
+        for bit in before.without(now).bits() {
+            self.counts[bit] -= 1;
+            self.present.set(bit, self.counts[bit] > 0);
+        }
+        for bit in now.without(before).bits() {
+            self.counts[bit] += 1;
+            self.present.set(bit, true);
+        }
+    }
+
+    /// Returns the rights that members other than one with these rights have.
+    fn without(&self, own: Rights) -> Rights {
+        let mut others = self.present;
+        for bit in own.bits() {
+            others.set(bit, self.counts[bit] > 1);
+        }
+        others
+    }
+}
+
+/// What a search has walked of one thing: the rights that wait for each of its upgrades, for each
+/// request in its queue, and for its holders. Each is walked for two members, because a holder that
+/// waits is left out of its own walk.
+#[derive(Default)]
+struct Walked {
+    upgrades: Vec<[Rights; 2]>,
+    queue: Vec<[Rights; 2]>,
+    holders: [Rights; 2],
+}
+
+impl Walked {
+    /// Notes rights that wait for an item of a list. Returns whether to walk on from there.
+    fn note_at(list: &mut Vec<[Rights; 2]>, at: usize, rights: Rights) -> bool {
+        if list.len() <= at {
+            list.resize(at + 1, [Rights::NONE; 2]);
+        }
+        Self::note(&mut list[at], rights)
+    }
+
+    fn note(known: &mut [Rights; 2], rights: Rights) -> bool {
+        step();
+        let new = known.iter_mut().find(|known| !known.contain(rights));
+        new.map(|known| *known = known.and(rights)).is_some()
+    }
 }
 
 /// How many holders of one thing are searched for those that a request waits for.
@@ -148,24 +208,27 @@ impl<K> Default for LockTable<K> {
 }
 
 impl TableEntry {
+    fn position(&self, member: MemberNumber) -> Result<usize, usize> {
+        // Most requests are newer than all holders.
+        match &self.holders[..] {
+            [.., last] if last.0 < member => Err(self.holders.len()),
+            [first, ..] if first.0 > member => Err(0),
+            _ => self.holders.binary_search_by_key(&member, |holder| {
+                step();
+                holder.0
+            }),
+        }
+    }
+
     fn rights(&self, member: MemberNumber) -> Rights {
-        let at = self
-            .holders
-            .binary_search_by_key(&member, |holder| holder.0);
+        let at = self.position(member);
         at.map_or(Rights::NONE, |at| self.holders[at].1)
     }
 
     fn set(&mut self, member: MemberNumber, rights: Rights) {
-        let at = self
-            .holders
-            .binary_search_by_key(&member, |holder| holder.0);
+        let at = self.position(member);
         let before = at.map_or(Rights::NONE, |at| self.holders[at].1);
-        for bit in before.without(rights).bits() {
-            self.counts[bit] -= 1;
-        }
-        for bit in rights.without(before).bits() {
-            self.counts[bit] += 1;
-        }
+        self.held.replace(before, rights);
         match at {
             Ok(at) if rights == Rights::NONE => drop(self.holders.remove(at)),
             Ok(at) => self.holders[at].1 = rights,
@@ -174,31 +237,26 @@ impl TableEntry {
         }
     }
 
-    /// Returns the requests of members that already have rights here.
-    fn upgrades(&self) -> &[PartRequest] {
-        self.waits.as_ref().map_or(&[], |waits| &waits.upgrades)
+    /// Returns the rights that waiting upgrades request.
+    fn upgrading(&self) -> Rights {
+        let waits = self.waits.as_ref();
+        waits.map_or(Rights::NONE, |waits| waits.upgrading.present)
     }
 
-    /// Whether a member with rights here may have `wanted`, behind the upgrades `ahead`.
-    fn extends(&self, member: MemberNumber, wanted: Rights, ahead: &[PartRequest]) -> bool {
-        let mut others = self.counts;
-        for bit in self.rights(member).bits() {
-            others[bit] -= 1;
-        }
-        !wanted.excludes_any(&others) && !ahead.iter().any(|ahead| ahead.rights.exclude(wanted))
+    /// Whether a member with rights here may have `wanted`, behind upgrades to the rights `ahead`.
+    fn extends(&self, member: MemberNumber, wanted: Rights, ahead: Rights) -> bool {
+        !wanted.exclude(self.held.without(self.rights(member)).and(ahead))
     }
 
     /// Whether a member without rights here may have `wanted`, ahead of the queue.
     fn admits(&self, wanted: Rights) -> bool {
-        let mut upgrades = self.upgrades().iter();
-        !wanted.excludes_any(&self.counts)
-            && !upgrades.any(|upgrade| upgrade.rights.exclude(wanted))
+        !wanted.exclude(self.held.present.and(self.upgrading()))
     }
 
     /// Whether a member that has these rights here gets `wanted` at once.
     fn fits(&self, member: MemberNumber, has: Rights, wanted: Rights) -> bool {
         if has != Rights::NONE {
-            return has == wanted || self.extends(member, wanted, self.upgrades());
+            return has == wanted || self.extends(member, wanted, self.upgrading());
         }
         let waits = self.waits.as_ref();
         waits.is_none_or(|waits| waits.list.is_empty()) && self.admits(wanted)
@@ -212,25 +270,29 @@ impl TableEntry {
         self.waits.get_or_insert_with(|| {
             Box::new(PartQueues {
                 list: WaitList::new(0),
-                upgrades: SmallVec::new(),
+                upgrades: WaitList::new(0),
+                upgrading: RightsSum::default(),
             })
         })
     }
 
     /// Grants one part of a request that can be granted now.
     fn next(&mut self) -> Option<PartRequest> {
-        let upgrades = self.upgrades();
-        let fitting = upgrades
-            .iter()
-            .enumerate()
-            .find(|&(at, queued)| self.extends(queued.member, queued.rights, &upgrades[..at]));
+        let waits = self.waits.as_deref()?;
+        let mut ahead = Rights::NONE;
+        let fitting = waits.upgrades.iter(None).find(|(_, queued)| {
+            step();
+            let fits = self.extends(queued.member, queued.rights, ahead);
+            ahead = ahead.and(queued.rights);
+            fits
+        });
         let granted = match fitting {
-            Some((at, &queued)) => {
-                self.waits().upgrades.remove(at);
+            Some((ticket, &queued)) => {
+                self.withdraw(PartState::Upgrades(ticket));
                 queued
             }
             None => {
-                let (_, &queued) = self.waits.as_ref()?.list.iter(None).next()?;
+                let (_, &queued) = waits.list.iter(None).next()?;
                 if !self.admits(queued.rights) {
                     return None;
                 }
@@ -243,15 +305,40 @@ impl TableEntry {
         Some(granted)
     }
 
+    fn join(&mut self, queued: PartRequest, is_upgrade: bool) -> PartState {
+        let waits = self.waits();
+        if !is_upgrade {
+            return PartState::Queued(waits.list.join(Priority::Normal, queued));
+        }
+        waits.upgrading.replace(Rights::NONE, queued.rights);
+        PartState::Upgrades(waits.upgrades.join(Priority::Normal, queued))
+    }
+
+    /// Withdraws a part of a request from its queue.
+    fn withdraw(&mut self, state: PartState) {
+        let waits = self.waits();
+        match state {
+            PartState::Granted => {}
+            PartState::Queued(ticket) => drop(waits.list.remove(ticket)),
+            PartState::Upgrades(ticket) => {
+                if let Some(queued) = waits.upgrades.remove(ticket) {
+                    waits.upgrading.replace(queued.rights, Rights::NONE);
+                }
+            }
+        }
+    }
+
     /// Returns a member that has rights which exclude `wanted`, or is granted them first, or is the
     /// head of the queue.
     fn in_the_way(&self, member: MemberNumber, wanted: Rights) -> Option<MemberNumber> {
-        let upgrades = self
-            .upgrades()
-            .iter()
-            .map(|queued| (queued.member, queued.rights));
+        let waits = self.waits.iter();
+        let upgrades = waits.flat_map(|waits| waits.upgrades.iter(None));
+        let upgrades = upgrades.map(|(_, queued)| (queued.member, queued.rights));
         let mut before = self.holders.iter().copied().chain(upgrades);
-        let found = before.find(|&(other, rights)| other != member && rights.exclude(wanted));
+        let found = before.find(|&(other, rights)| {
+            step();
+            other != member && rights.exclude(wanted)
+        });
         let first = || self.waits.as_ref()?.list.iter(None).next();
         found
             .map(|(other, _)| other)
@@ -265,45 +352,53 @@ impl TableEntry {
         }
     }
 
-    /// Returns the members that a part of a request waits for, each with its rights here.
-    fn blockers(
+    /// Calls `visit` with the members that a part of a request waits for, and their rights here. It
+    /// leaves out those that two others have visited for the same rights.
+    fn walk(
         &self,
-        member: MemberNumber,
-        wanted: Rights,
-        state: PartState,
-    ) -> Vec<(MemberNumber, Rights)> {
-        let mut found = Vec::new();
+        (member, wanted, state): (MemberNumber, Rights, PartState),
+        walked: &mut Walked,
+        mut visit: impl FnMut(MemberNumber, Rights),
+    ) {
+        let Some(waits) = &self.waits else {
+            return;
+        };
         // The rights that are granted first, and these themselves.
         let mut before = wanted;
-        let mut upgrades = self.upgrades();
-        match (state, &self.waits) {
-            (PartState::Queued(ticket), Some(waits)) => {
-                let ahead = waits
-                    .list
-                    .iter(None)
-                    .take_while(|(other, _)| *other != ticket);
-                let ahead: SmallVec<[_; 8]> = ahead.map(|(_, ahead)| *ahead).collect();
-                for queued in ahead.into_iter().rev() {
+        let own_upgrade = match state {
+            PartState::Upgrades(ticket) => Some(ticket),
+            PartState::Queued(ticket) => {
+                for (at, queued) in waits.list.ahead(Some(ticket)) {
+                    if !Walked::note_at(&mut walked.queue, at, before) {
+                        return;
+                    }
                     if queued.rights.exclude(before) {
-                        found.push((queued.member, self.rights(queued.member)));
+                        visit(queued.member, self.rights(queued.member));
                     }
                     before = before.and(queued.rights);
                 }
+                None
             }
-            _ => {
-                let at = upgrades.iter().position(|queued| queued.member == member);
-                upgrades = &upgrades[..at.unwrap_or(0)];
+            PartState::Granted => return,
+        };
+        for (at, queued) in waits.upgrades.ahead(own_upgrade) {
+            if !Walked::note_at(&mut walked.upgrades, at, before) {
+                return;
             }
-        }
-        for queued in upgrades.iter().rev() {
             if queued.rights.exclude(before) {
-                found.push((queued.member, self.rights(queued.member)));
+                visit(queued.member, self.rights(queued.member));
                 before = before.and(queued.rights);
             }
         }
-        let holders = self.holders.iter().copied();
-        found.extend(holders.filter(|&(other, rights)| other != member && rights.exclude(before)));
-        found
+        if !before.exclude(self.held.present) || !Walked::note(&mut walked.holders, before) {
+            return;
+        }
+        for &(other, rights) in &self.holders {
+            step();
+            if other != member && rights.exclude(before) {
+                visit(other, rights);
+            }
+        }
     }
 
     /// Returns the members with rights that exclude those of a part of a request.
@@ -312,53 +407,54 @@ impl TableEntry {
         member: MemberNumber,
         wanted: Rights,
     ) -> impl Iterator<Item = MemberNumber> {
-        let has_excluding = wanted.excludes_any(&self.counts);
-        let searched = if has_excluding { SEARCHED } else { 0 };
+        let is_excluded = wanted.exclude(self.held.present);
+        let searched = if is_excluded { SEARCHED } else { 0 };
         let holders = self.holders.iter().take(searched);
-        let holders = holders.filter(move |(other, rights)| {
+        let excluding = move |&(other, rights): &(_, Rights)| {
             step();
-            *other != member && rights.exclude(wanted)
-        });
-        holders.map(|(other, _)| *other)
+            (other != member && rights.exclude(wanted)).then_some(other)
+        };
+        holders.filter_map(excluding)
     }
 
     /// Returns the upgrades that are granted before a part of a request, and the request directly
-    /// ahead of it. Unlike [`blockers`](Self::blockers), it does not walk the queue.
+    /// ahead of it. Unlike [`walk`](Self::walk), it does not walk the queue.
     fn nearest_ahead(
         &self,
         member: MemberNumber,
         wanted: Rights,
         state: PartState,
     ) -> impl Iterator<Item = MemberNumber> {
-        let upgrades = self.upgrades().iter();
+        let waits = self.waits.iter();
+        let upgrades = waits.flat_map(|waits| waits.upgrades.iter(None));
         let upgrades = upgrades
+            .map(|(_, queued)| queued)
             .take_while(move |queued| queued.member != member)
             .filter(move |queued| queued.rights.exclude(wanted));
         let ahead = match (state, &self.waits) {
-            (PartState::Queued(ticket), Some(waits)) => waits.list.directly_ahead(ticket),
+            (PartState::Queued(ticket), Some(waits)) => waits.list.ahead(Some(ticket)).next(),
             _ => None,
         };
+        let ahead = ahead.map(|(_, queued)| queued);
         upgrades.chain(ahead).map(|queued| queued.member)
     }
 
     /// Returns the members that delay the requests here. The last in the queue waits for all
     /// members that any request ahead of it waits for.
     fn delaying(&self) -> Vec<MemberNumber> {
-        let list = self.waits.iter().flat_map(|waits| waits.list.iter(None));
-        let last = list
-            .inspect(|_| step())
-            .last()
-            .map(|(ticket, queued)| (*queued, PartState::Queued(ticket)));
-        let upgrades = self.upgrades().iter();
-        let waiting = upgrades
-            .map(|queued| (*queued, PartState::Upgrades))
-            .chain(last);
-        let blockers =
-            waiting.flat_map(|(queued, state)| self.blockers(queued.member, queued.rights, state));
-        blockers
-            .inspect(|_| step())
-            .map(|(member, _)| member)
-            .collect()
+        let Some(waits) = &self.waits else {
+            return Vec::new();
+        };
+        let last = waits.list.last();
+        let last = last.map(|(ticket, queued)| (queued, PartState::Queued(ticket)));
+        let upgrades = waits.upgrades.iter(None);
+        let upgrades = upgrades.map(|(ticket, queued)| (queued, PartState::Upgrades(ticket)));
+        let (mut found, mut walked) = (Vec::new(), Walked::default());
+        for (queued, state) in upgrades.chain(last) {
+            let request = (queued.member, queued.rights, state);
+            self.walk(request, &mut walked, |member, _| found.push(member));
+        }
+        found
     }
 }
 
@@ -412,11 +508,8 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         });
         debug_assert!(account.asks.is_none(), "it waits already");
         let held_before = account.held.len();
-        let mut asks = Asks {
-            parts: SmallVec::new(),
-            missing: 0,
-            held_before,
-        };
+        let mut parts = SmallVec::new();
+        let mut missing = 0;
         for (key, wanted) in set {
             let entry = self.entries.entry(key.clone()).or_default();
             let before = entry.rights(member);
@@ -424,40 +517,41 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 continue;
             }
             let wanted = before.and(wanted);
-            let queued = PartRequest {
-                member,
-                rights: wanted,
-                part: asks.parts.len(),
-            };
             let is_upgrade = before != Rights::NONE;
-            let granted = entry.fits(member, before, wanted);
-            let state = if granted {
+            let state = if entry.fits(member, before, wanted) {
                 entry.set(member, wanted);
+                if !is_upgrade {
+                    account.held.push(key);
+                    continue;
+                }
                 PartState::Granted
-            } else if is_upgrade {
-                entry.waits().upgrades.push(queued);
-                PartState::Upgrades
             } else {
-                PartState::Queued(entry.waits().list.join(Priority::Normal, queued))
+                if !self.contended.contains(&key) {
+                    self.contended.insert(key.clone());
+                }
+                missing += 1;
+                let queued = PartRequest {
+                    member,
+                    rights: wanted,
+                    part: parts.len(),
+                };
+                entry.join(queued, is_upgrade)
             };
-            if granted && !is_upgrade {
-                account.held.push(key.clone());
-            }
-            if !granted && !self.contended.contains(&key) {
-                self.contended.insert(key.clone());
-            }
-            asks.missing += usize::from(!granted);
-            asks.parts.push(Part {
+            parts.push(Part {
                 key,
                 before,
                 wanted,
                 state,
             });
         }
-        if asks.missing == 0 {
+        if missing == 0 {
             return Asked::Granted;
         }
-        account.asks = Some(Box::new(asks));
+        account.asks = Some(Box::new(Asks {
+            parts,
+            missing,
+            held_before,
+        }));
         // No member waits for a member that has had nothing until now.
         if held_before > 0
             && let Some(cycle) = self.cycle(member)
@@ -481,7 +575,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         let Some(asks) = account.asks.take() else {
             return served;
         };
-        account.held.truncate(asks.held_before);
+        let granted: SmallVec<[K; 4]> = account.held.drain(asks.held_before..).collect();
         if account.held.is_empty() {
             self.members.remove(&member);
             fit(&mut self.members);
@@ -492,32 +586,48 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 continue;
             };
             match part.state {
+                // It is one of those that are released below.
+                PartState::Granted if part.before == Rights::NONE => continue,
                 PartState::Granted => entry.set(member, part.before),
-                PartState::Upgrades => entry
-                    .waits()
-                    .upgrades
-                    .retain(|queued| queued.member != member),
-                PartState::Queued(ticket) => drop(entry.waits().list.remove(ticket)),
+                waiting => entry.withdraw(waiting),
             }
             entry.tidy();
             self.serve(&part.key, &mut served);
         }
+        self.release(member, granted, &mut served);
         served
     }
 
     pub(crate) fn dismiss(&mut self, member: MemberNumber) -> Served {
         let mut served = self.withdraw(member);
-        let Some(account) = self.members.remove(&member) else {
-            return served;
-        };
-        fit(&mut self.members);
-        for key in account.held {
-            if let Some(entry) = self.entries.get_mut(&key) {
-                entry.set(member, Rights::NONE);
-            }
-            self.serve(&key, &mut served);
+        if let Some(account) = self.members.remove(&member) {
+            fit(&mut self.members);
+            self.release(member, account.held, &mut served);
         }
         served
+    }
+
+    /// Takes all rights that a member has on things.
+    fn release(
+        &mut self,
+        member: MemberNumber,
+        keys: impl IntoIterator<Item = K>,
+        served: &mut Served,
+    ) {
+        for key in keys {
+            let MapEntry::Occupied(mut entry) = self.entries.entry(key) else {
+                debug_assert!(false, "an entry lives while a member has rights there");
+                continue;
+            };
+            entry.get_mut().set(member, Rights::NONE);
+            if entry.get().waits.is_some() {
+                let key = entry.key().clone();
+                self.serve(&key, served);
+            } else if entry.get().holders.is_empty() {
+                entry.remove();
+            }
+        }
+        fit(&mut self.entries);
     }
 
     /// Grants what can be granted of one thing, and drops its entry when it is no longer used.
@@ -574,10 +684,13 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
 
     /// Returns the members that a member waits for, without duplicates.
     pub(crate) fn blockers(&self, member: MemberNumber) -> Vec<MemberNumber> {
-        let parts = self.waiting_parts(member);
-        let blockers =
-            parts.flat_map(|(part, entry)| entry.blockers(member, part.wanted, part.state));
-        let mut members: Vec<_> = blockers.map(|blocker| blocker.0).collect();
+        let mut members = Vec::new();
+        for (part, entry) in self.waiting_parts(member) {
+            let request = (member, part.wanted, part.state);
+            entry.walk(request, &mut Walked::default(), |other, _| {
+                members.push(other)
+            });
+        }
         members.sort_unstable();
         members.dedup();
         members
@@ -634,46 +747,78 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         waiting.filter_map(|part| Some((part, self.entries.get(&part.key)?)))
     }
 
-    /// Returns the cycle that a member's request closes, beginning with the member.
-    fn cycle(&self, member: MemberNumber) -> Option<Vec<Link<K>>> {
-        // Depth first, with the path to the present member. A member from which no path led back
-        // need not be tried again.
-        let mut way = vec![(self.links(member), None)];
-        let mut tried = HashSet::<_, Secret>::from_iter([member]);
-        while let Some((links, _)) = way.last_mut() {
-            let Some((link, next)) = links.pop() else {
-                way.pop();
-                continue;
-            };
-            if next == member {
-                let before = way.iter().filter_map(|(_, link)| link.clone());
-                return Some(before.chain([link]).collect());
-            }
-            if tried.insert(next) {
-                way.push((self.links(next), Some(link)));
-            }
+    /// Whether a request of another member may wait for what this one has, directly.
+    fn may_delay_another(&self, member: MemberNumber) -> bool {
+        let Some(account) = self.members.get(&member) else {
+            return false;
+        };
+        let is_waited_for = |key: &K| {
+            step();
+            let entry = self.entries.get(key);
+            let entry = entry.filter(|entry| entry.rights(member) != Rights::NONE);
+            let waits = entry.and_then(|entry| entry.waits.as_ref());
+            waits.is_some_and(|waits| {
+                // One of the upgrades may be its own.
+                let mut upgrades = waits.upgrades.iter(None).take(2);
+                !waits.list.is_empty() || upgrades.any(|(_, queued)| queued.member != member)
+            })
+        };
+        match self.contended.len() < account.held.len() {
+            true => self.contended.iter().any(is_waited_for),
+            false => account.held.iter().any(is_waited_for),
         }
-        None
     }
 
-    /// Returns each member that `member` waits for, with the link to it.
-    fn links(&self, member: MemberNumber) -> Vec<(Link<K>, MemberNumber)> {
-        let parts = self.waiting_parts(member);
-        let links = parts.flat_map(|(part, entry)| {
-            let blockers = entry.blockers(member, part.wanted, part.state).into_iter();
-            blockers.map(move |(next, next_has)| {
-                let link = Link {
-                    member,
-                    key: part.key.clone(),
-                    wants: part.wanted,
-                    has: entry.rights(member),
-                    next_has,
-                };
-                (link, next)
-            })
-        });
-        links.collect()
+    /// Returns the cycle that a member's request closes, beginning with the member.
+    ///
+    /// Breadth first. Each member is visited once, and each request and each holder of a thing at
+    /// most twice for each right that waits for it.
+    fn cycle(&self, member: MemberNumber) -> Option<Vec<Link<K>>> {
+        if !self.may_delay_another(member) {
+            return None;
+        }
+        // Each link with the index of the one before it, and the member to which it leads.
+        let mut way: Vec<(Option<usize>, Link<K>, MemberNumber)> = Vec::new();
+        let mut reached = HashSet::<_, Secret>::from_iter([member]);
+        let mut walked = HashMap::<&K, Walked, Secret>::default();
+        let (mut waiting, mut before) = (member, None);
+        loop {
+            for (part, entry) in self.waiting_parts(waiting) {
+                let known = way.len();
+                let request = (waiting, part.wanted, part.state);
+                entry.walk(
+                    request,
+                    walked.entry(&part.key).or_default(),
+                    |next, next_has| {
+                        if next == member || reached.insert(next) {
+                            let link = Link {
+                                member: waiting,
+                                key: part.key.clone(),
+                                wants: part.wanted,
+                                has: part.before,
+                                next_has,
+                            };
+                            way.push((before, link, next));
+                        }
+                    },
+                );
+                let mut found = way[known..].iter();
+                if let Some(last) = found.position(|link| link.2 == member) {
+                    return Some(path(&way, known + last));
+                }
+            }
+            let next = before.map_or(0, |at| at + 1);
+            (before, waiting) = (Some(next), way.get(next)?.2);
+        }
     }
+}
+
+/// Returns the links up to one of them.
+fn path<K: Clone>(way: &[(Option<usize>, Link<K>, MemberNumber)], last: usize) -> Vec<Link<K>> {
+    let links = std::iter::successors(Some(last), |&at| way[at].0);
+    let mut path: Vec<_> = links.map(|at| way[at].1.clone()).collect();
+    path.reverse();
+    path
 }
 
 #[cfg(test)]

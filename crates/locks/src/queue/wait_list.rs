@@ -95,10 +95,17 @@ impl<T> WaitList<T> {
         (found.0 == ticket).then_some(at)
     }
 
-    /// Returns the value directly ahead of this one, if this one is in the queue and not its front.
-    pub(crate) fn directly_ahead(&self, ticket: Ticket) -> Option<&T> {
-        let at = self.ahead_of(ticket)?.checked_sub(1)?;
-        Some(&self.values[at].1)
+    /// Iterates over the values ahead of this one with their indices, the nearest first; from the
+    /// end if there is none.
+    pub(crate) fn ahead(&self, ticket: Option<Ticket>) -> impl Iterator<Item = (usize, &T)> {
+        let len = self.values.len();
+        let at = ticket.map_or(len, |ticket| self.ahead_of(ticket).unwrap_or(0));
+        let ahead = self.values.range(..at).enumerate().rev();
+        ahead.map(|(at, (_, value))| (at, value))
+    }
+
+    pub(crate) fn last(&self) -> Option<(Ticket, &T)> {
+        self.values.back().map(|(ticket, value)| (*ticket, value))
     }
 
     /// Iterates over all values behind a position, to the end; from the front if there is none.

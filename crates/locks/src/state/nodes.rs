@@ -8,18 +8,21 @@
 //!    while it holds: the first one downgrades it.
 //! 3. A member waits for nodes if and only if the table says so.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::*;
 use crate::last::Last;
 use crate::node::{Deadlock, RefusedDeadlock, Tree};
 use crate::queue::{Asked, LockTable, MemberNumber};
+use crate::steps::step;
 
 #[derive(Default)]
 pub(super) struct Members {
     pub(super) table: LockTable<Granule>,
     /// By the numbers of their requests, hence in FIFO order.
     pub(super) list: BTreeMap<u64, Member>,
+    /// The threads to which members are bound, each with the member.
+    threads: BTreeSet<(u64, MemberNumber)>,
     /// How many of them wait for nodes.
     pub(super) waiting: usize,
     pub(super) metrics: Recorder,
@@ -69,7 +72,41 @@ impl Members {
     /// Returns the members that hold nodes.
     pub(super) fn holds(&self) -> impl Iterator<Item = &LockHolder> {
         let holds = self.list.values().map(|member| &member.hold);
-        holds.filter(|hold| hold.is_granted())
+        holds.inspect(|_| step()).filter(|hold| hold.is_granted())
+    }
+
+    /// Returns a hold of nodes that is bound to a thread.
+    pub(super) fn bound_to(&self, thread: u64) -> Option<&LockHolder> {
+        let bound = self
+            .threads
+            .range((thread, 0)..=(thread, MemberNumber::MAX));
+        let mut holds = bound.filter_map(|(_, number)| Some(&self.list.get(number)?.hold));
+        holds.find(|hold| hold.is_granted())
+    }
+
+    fn insert(&mut self, number: MemberNumber, hold: LockHolder) {
+        if hold.source.thread != 0 {
+            self.threads.insert((hold.source.thread, number));
+        }
+        self.list.insert(number, Member::new(hold));
+    }
+
+    fn remove(&mut self, number: MemberNumber) -> Option<Member> {
+        let member = self.list.remove(&number)?;
+        self.threads.remove(&(member.hold.source.thread, number));
+        Some(member)
+    }
+
+    /// Binds a member to a thread; zero for none.
+    fn bind(&mut self, number: MemberNumber, thread: u64) {
+        let Some(member) = self.list.get_mut(&number) else {
+            return;
+        };
+        let before = std::mem::replace(&mut member.hold.source.thread, thread);
+        self.threads.remove(&(before, number));
+        if thread != 0 {
+            self.threads.insert((thread, number));
+        }
     }
 }
 
@@ -96,9 +133,8 @@ impl LockState {
         self.queue.give_back(rest);
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
-        let member = Member::new(hold);
         let nodes = self.nodes.get_or_insert_default();
-        nodes.list.insert(number, member);
+        nodes.insert(number, hold);
         let asked = nodes.table.ask(number, scope.with_intentions(tree));
         debug_assert_eq!(asked, Asked::Granted, "it was alone");
     }
@@ -113,19 +149,17 @@ impl LockState {
     ) -> Result<Requested, LockError> {
         let requester = request.head().requester();
         self.refuse_reentry(&requester, CapacityPart::Share, now)?;
+        let may_wait = self.may_wait(how);
         let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share.weight());
-        let nodes = self.nodes.get_or_insert_default();
-        let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
-        if !admitted || in_the_way.is_some() {
-            let refused = match how.at_once {
-                true => Err(self.would_block(&requester, CapacityPart::Share, in_the_way, now)),
-                false => self.reject_excess(&requester, CapacityPart::Share, how.bound),
-            };
-            if let Err(error) = refused {
+        if !may_wait {
+            let nodes = self.nodes.get_or_insert_default();
+            let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
+            if !admitted || in_the_way.is_some() {
                 if admitted {
                     self.queue.give_back(CapacityPart::Share.weight());
                 }
-                return Err(error);
+                let part = CapacityPart::Share;
+                return Err(self.refuse_wait(&requester, part, how, in_the_way, now));
             }
         }
         if !admitted {
@@ -179,14 +213,11 @@ impl LockState {
             let forgotten = asking.position_at(None);
             self.withdraw_from_nodes(forgotten, Reason::Cancelled, now);
         }
-        let set = scope.with_intentions(tree);
+        let (set, may_wait) = (scope.with_intentions(tree), self.may_wait(how));
         let nodes = self.nodes.get_or_insert_default();
-        let in_the_way = nodes.table.in_the_way(number, &set);
-        if in_the_way.is_some() {
-            if how.at_once {
-                return Err(self.would_block(&requester, CapacityPart::Share, in_the_way, now));
-            }
-            self.reject_excess(&requester, CapacityPart::Share, how.bound)?;
+        if !may_wait && let Some(member) = nodes.table.in_the_way(number, &set) {
+            let part = CapacityPart::Share;
+            return Err(self.refuse_wait(&requester, part, how, Some(member), now));
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
@@ -285,9 +316,8 @@ impl LockState {
         hold.source = RequestSource::of(requester);
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
         hold.since.begin(Some(Measured::once(now)));
-        let member = Member::new(hold);
         let nodes = self.nodes.get_or_insert_default();
-        nodes.list.insert(number, member);
+        nodes.insert(number, hold);
         match nodes.table.ask(number, set) {
             Asked::Granted => true,
             Asked::Waits => false,
@@ -454,6 +484,19 @@ impl LockState {
         Some(&mut nodes.list.get_mut(&id.number)?.hold)
     }
 
+    /// Binds a grant to a thread, if it is still held; zero for none.
+    pub(crate) fn bind(&mut self, id: LockId, thread: u64) {
+        match self.holder_of(id) {
+            Some(holder) => holder.source.thread = thread,
+            None => {
+                let nodes = self.nodes.as_mut().filter(|_| id.lock == self.lock);
+                nodes
+                    .into_iter()
+                    .for_each(|nodes| nodes.bind(id.number, thread));
+            }
+        }
+    }
+
     /// Ends the locks of a member. Returns the first outcome that follows from that.
     pub(super) fn part_from_nodes(
         &mut self,
@@ -503,7 +546,7 @@ impl LockState {
                 .push(AfterUnlock::Answer(asking.request, verdict));
         }
         let nodes = self.nodes.get_or_insert_default();
-        if let Some(Member { hold, .. }) = nodes.list.remove(&number)
+        if let Some(Member { hold, .. }) = nodes.remove(number)
             && hold.is_granted()
             && let Some((since, weight)) = hold.since.known()
         {
@@ -556,3 +599,7 @@ impl LockState {
         members.filter_map(entry).collect()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/nodes.rs"]
+mod tests;

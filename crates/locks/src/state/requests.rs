@@ -42,12 +42,13 @@ impl LockState {
         if requester.thread == 0 {
             return Ok(());
         }
-        let mut holds = self.holds();
-        let holder = holds.find(|hold| hold.is_held_by(requester.thread));
+        let whole = self.holder();
+        let whole = whole.filter(|hold| hold.is_held_by(requester.thread));
+        let of_nodes = || self.nodes.as_ref()?.bound_to(requester.thread);
+        let holder = whole.or_else(of_nodes);
         let Some(holder) = holder.map(|hold| Box::new(hold.info(now))) else {
             return Ok(());
         };
-        drop(holds);
         self.recorder_of(part).counts.total_refusals += 1;
         Err(LockError::Reentrant {
             owner: requester.owner.clone(),
@@ -55,40 +56,44 @@ impl LockState {
         })
     }
 
-    /// Rejects a request that finds the queue full.
-    pub(crate) fn reject_excess(
-        &mut self,
-        requester: &Requester<'_>,
-        part: CapacityPart,
-        bound: Option<usize>,
-    ) -> Result<(), LockError> {
-        let bound = bound.unwrap_or(usize::MAX).min(self.queue_bound);
-        let waiting = self.queue.len() + self.waiting_for_nodes();
-        if waiting < bound {
-            return Ok(());
-        }
-        self.recorder_of(part).counts.total_rejections += 1;
-        Err(LockError::QueueFull {
-            owner: requester.owner.clone(),
-            waiting,
-            bound,
-        })
+    /// Whether a request may wait, if it must.
+    pub(crate) fn may_wait(&self, how: HowToWait) -> bool {
+        !how.at_once && self.waiting() < self.bound(how)
     }
 
     /// Refuses a request that may not wait. `member` blocks it, or the holder.
-    pub(crate) fn would_block(
-        &self,
+    pub(crate) fn refuse_wait(
+        &mut self,
         requester: &Requester<'_>,
         part: CapacityPart,
+        how: HowToWait,
         member: Option<MemberNumber>,
         now: MonotonicTime,
     ) -> LockError {
-        let member = member.and_then(|number| self.info_of_member(number, now));
-        LockError::WouldBlock {
-            owner: requester.owner.clone(),
-            holder: Box::new(member.unwrap_or_else(|| self.blocker_info(part, now))),
-            waiting: self.queue.len() + self.waiting_for_nodes(),
+        let (owner, waiting) = (requester.owner.clone(), self.waiting());
+        if how.at_once {
+            let member = member.and_then(|number| self.info_of_member(number, now));
+            let holder = Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)));
+            return LockError::WouldBlock {
+                owner,
+                holder,
+                waiting,
+            };
         }
+        self.recorder_of(part).counts.total_rejections += 1;
+        LockError::QueueFull {
+            owner,
+            waiting,
+            bound: self.bound(how),
+        }
+    }
+
+    fn bound(&self, how: HowToWait) -> usize {
+        how.bound.unwrap_or(usize::MAX).min(self.queue_bound)
+    }
+
+    fn waiting(&self) -> usize {
+        self.queue.len() + self.waiting_for_nodes()
     }
 
     pub(crate) fn join_queue(

@@ -1,6 +1,6 @@
 //! A debug build reports a mutex that is locked against the order of ranks.
 
-use doclock_locks::internal::sync::{Mutex, assert_unlocked, rank};
+use doclock_common::sync::{Mutex, assert_unlocked, rank};
 
 #[test]
 #[should_panic(expected = "a mutex of rank 2 is locked while the ranks 0b1000000 are held")]

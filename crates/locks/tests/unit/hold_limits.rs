@@ -120,5 +120,9 @@ fn without_hold_limits_a_waiter_for_nodes_does_not_list_the_holders() {
     let hour = Duration::from_secs(3600);
     let (without, with) = (steps_of_the_last(None), steps_of_the_last(Some(hour)));
     println!("{without} steps without a limit, {with} with one");
-    assert!(without * 10 < with, "{without} and {with} steps");
+    // The list visits each of the 50.
+    assert!(
+        without < 20 && without + 50 < with,
+        "{without} and {with} steps"
+    );
 }

@@ -118,7 +118,7 @@ proptest! {
             for &(request, ticket) in &tickets {
                 let position = waiting.iter().position(|&other| other == request);
                 prop_assert_eq!(queue.ahead_of(ticket), position);
-                let ahead = queue.list.directly_ahead(ticket).map(|ahead| ahead.request);
+                let ahead = queue.list.ahead(Some(ticket)).next().map(|(_, it)| it.request);
                 let expected = position.and_then(|position| waiting.get(position.checked_sub(1)?));
                 prop_assert_eq!(ahead, expected.copied());
             }

@@ -8,7 +8,7 @@ use super::super::LockMode::{self, *};
 use super::*;
 
 const KEYS: u8 = 4;
-const MEMBERS: u64 = 5;
+const MEMBERS: u64 = 8;
 
 #[derive(Clone, Debug)]
 enum Call {
@@ -29,18 +29,22 @@ fn mode() -> impl Strategy<Value = LockMode> {
     ])
 }
 
+/// Few members on many things, and many on one: then several holders of it request more at once.
 fn calls() -> impl Strategy<Value = Vec<Call>> {
-    let member = 0..MEMBERS;
-    let set = prop::collection::btree_map(0..KEYS, mode(), 1..4);
-    let set = set.prop_map(|set| set.into_iter().collect());
-    prop::collection::vec(
-        prop_oneof![
-            6 => (member.clone(), set).prop_map(|(member, set)| Call::Ask(member, set)),
-            1 => member.clone().prop_map(Call::Withdraw),
-            3 => member.prop_map(Call::Dismiss),
-        ],
-        1..60,
-    )
+    let sizes = (2..=MEMBERS, 1..=KEYS, 0..4_u32);
+    sizes.prop_flat_map(|(members, keys, ends)| {
+        let member = 0..members;
+        let set = prop::collection::btree_map(0..keys, mode(), 1..4);
+        let set = set.prop_map(|set| set.into_iter().collect());
+        prop::collection::vec(
+            prop_oneof![
+                6 => (member.clone(), set).prop_map(|(member, set)| Call::Ask(member, set)),
+                1 => member.clone().prop_map(Call::Withdraw),
+                ends => member.prop_map(Call::Dismiss),
+            ],
+            1..60,
+        )
+    })
 }
 
 /// Holders and requests as lists. A part of a request is granted by reading all that came before
@@ -236,8 +240,17 @@ proptest! {
                         Asked::Granted => prop_assert!(!after.waits(member)),
                         Asked::Waits => prop_assert!(after.clone().comes_to_an_end(), "a cycle was not seen"),
                         Asked::Refused(cycle) => {
-                            prop_assert!(!after.comes_to_an_end(), "there is no cycle {:?}", cycle);
+                            prop_assert!(!after.clone().comes_to_an_end(), "there is no cycle {:?}", cycle);
                             prop_assert_eq!(cycle[0].member, member);
+                            let nexts = cycle.iter().cycle().skip(1);
+                            for (link, next) in cycle.iter().zip(nexts) {
+                                let waits = after.waits(link.member);
+                                prop_assert!(waits, "{:?} in {:?}", link, cycle);
+                                let rights = |member| model.rights(member, link.key);
+                                prop_assert_eq!(link.has, rights(link.member));
+                                let now = after.rights(next.member, link.key);
+                                prop_assert_eq!(link.next_has, now);
+                            }
                             after = model;
                         }
                     }
@@ -296,6 +309,28 @@ proptest! {
         prop_assert_eq!(served, count);
         prop_assert_eq!(table.len(), 0);
     }
+}
+
+/// The second and the third wait for each other. A walk of the requests ahead of the second one has
+/// visited all holders but the third.
+#[test]
+fn the_third_of_three_holders_that_request_more_of_one_thing_closes_a_cycle() {
+    let mut table = LockTable::default();
+    let ask = |table: &mut LockTable<u8>, member, mode: LockMode| {
+        table.ask(member, [(0, Rights::from(mode))])
+    };
+    for member in 1..4 {
+        assert_eq!(ask(&mut table, member, IntentionExclusive), Asked::Granted);
+    }
+    assert_eq!(ask(&mut table, 4, NodeExclusive), Asked::Granted);
+    assert_eq!(ask(&mut table, 1, NodeShared), Asked::Waits);
+    assert_eq!(ask(&mut table, 2, Shared), Asked::Waits);
+    let asked = ask(&mut table, 3, Shared);
+    let Asked::Refused(cycle) = asked else {
+        panic!("{asked:?}");
+    };
+    assert_eq!(cycle[0].member, 3);
+    assert_eq!(cycle.len(), 2, "{cycle:?}");
 }
 
 #[test]

@@ -31,16 +31,16 @@ impl Hint {
 pub fn yield_now() {}
 
 /// A value of one execution.
+#[doc(hidden)]
+#[macro_export]
 macro_rules! global {
     ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
-        loom::lazy_static! {
+        $crate::sync::lazy_static! {
             $(#[$doc])*
             static ref $name: $type = $value;
         }
     };
 }
-
-pub(crate) use global;
 
 #[derive(Debug)]
 pub struct Mutex<const RANK: u8, T>(loom::sync::Mutex<T>);

@@ -263,14 +263,14 @@ mod imp {
     }
 
     /// Declares a value of the process, made at its first use.
+    #[doc(hidden)]
+    #[macro_export]
     macro_rules! global {
         ($(#[$doc:meta])* static $name:ident: $type:ty = $value:expr;) => {
             $(#[$doc])*
             static $name: std::sync::LazyLock<$type> = std::sync::LazyLock::new(|| $value);
         };
     }
-
-    pub(crate) use global;
 
     static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
 
@@ -297,7 +297,11 @@ mod imp {
 #[path = "../loom-tests/sync.rs"]
 mod imp;
 
-pub(crate) use imp::global;
+#[doc(hidden)]
+#[cfg(loom)]
+pub use loom::lazy_static;
+
+pub use crate::global;
 #[cfg(all(debug_assertions, not(loom)))]
 pub use imp::locked;
 pub use imp::{
