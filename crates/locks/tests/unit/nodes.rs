@@ -1,5 +1,5 @@
-//! Requests for nodes beside many others: whom they find, and what they cost. Costs are in steps: no
-//! request looks at all holders or at all waiters.
+//! Requests for nodes beside many others: whom they find, and what they cost. Costs are in steps:
+//! no request looks at all holders or at all waiters.
 
 use std::panic::Location;
 use std::pin::Pin;
