@@ -520,3 +520,54 @@ fn tree_06_siblings_keep_their_order_while_the_document_is_invalid() {
         before[1..]
     );
 }
+
+/// A paragraph whose texts are these, by their ids.
+fn texts(id: &str, texts: [&str; 3]) -> NodeSpec {
+    let texts = texts.map(|text| {
+        let content = if text.starts_with("blank") { "" } else { text };
+        text_node("text", content).with_id(text)
+    });
+    element("p", texts).with_id(id)
+}
+
+#[test]
+fn tree_06_blank_texts_of_paragraphs_that_an_edit_does_not_concern_stay() {
+    let before = ["blank-1", "a", "blank-2"];
+    let after = ["b", "blank-3", "blank-4"];
+    let edits = [
+        insert_paragraph(1).on("one"),
+        join_block(JoinTarget::Any, false).on("two"),
+        delete_range(TextSpan::to(1, "two", 1)).on("one"),
+        wrap_in_list(element("list", []), element("item", [])).on("p-one"),
+        transform_node("heading", NONE).on("p-one"),
+    ];
+    for edit in edits {
+        let blocks = [
+            texts("before", before),
+            p("one"),
+            p("two"),
+            texts("after", after),
+        ];
+        let editor = page(blocks);
+        done(&editor, edit.clone());
+        let view = editor.store().snapshot();
+        assert_eq!(children(&view, "before"), before, "{edit:?}");
+        assert_eq!(children(&view, "after"), after, "{edit:?}");
+    }
+}
+
+/// Neither do those of the block itself, where only its type or its place changes.
+#[test]
+fn tree_06_blank_texts_of_a_block_stay_where_its_text_does_not_change() {
+    let parts = ["blank-1", "a", "blank-2"];
+    let edits = [
+        wrap_in_list(element("list", []), element("item", [])).on("p"),
+        wrap_node(element("quote", [])).on("p"),
+        transform_node("heading", NONE).on("p"),
+    ];
+    for edit in edits {
+        let editor = page([texts("p", parts), p("one")]);
+        done(&editor, edit.clone());
+        assert_eq!(children(&editor.store().snapshot(), "p"), parts, "{edit:?}");
+    }
+}

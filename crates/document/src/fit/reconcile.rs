@@ -61,6 +61,8 @@ struct Reconciler<'e, 's, E> {
     parts: HashMap<(NodeId, usize), NodeId>,
     /// The ids that nodes of the tree have already taken.
     taken: HashSet<NodeId>,
+    /// The text blocks whose line stays as it is, with the blank texts in it.
+    kept: HashSet<NodeId>,
 }
 
 impl FitDocument {
@@ -85,6 +87,7 @@ impl FitDocument {
             gone: HashSet::new(),
             parts: HashMap::new(),
             taken: HashSet::new(),
+            kept: HashSet::new(),
         };
         reconciler.run(&self.id, tree, caret, moves)
     }
@@ -147,7 +150,7 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
 
     /// Collects the ids that the tree uses, and the lines of its text blocks.
     fn collect(&mut self, node: &Rc<FitNode>, lines: &mut Vec<Vec<Inline>>) {
-        self.used.extend(node.id.clone());
+        let id = node.id.clone().filter(|id| self.used.insert(id.clone()));
         if let FitBody::Rest(rest) = &node.body {
             self.unread.insert(rest.parent.clone());
         }
@@ -155,6 +158,12 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
             return;
         };
         if self.fit.schema.is_text_block(node.kind) {
+            if let Some(id) = id.filter(|id| self.has_same_line(id, content)) {
+                self.used
+                    .extend(self.before.lines.get(&id).into_iter().flatten().cloned());
+                self.kept.insert(id);
+                return lines.push(Vec::new());
+            }
             let line = self.line(node, content);
             for inline in &line {
                 match inline {
@@ -168,6 +177,18 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
         for child in content {
             self.collect(child, lines);
         }
+    }
+
+    /// Whether a text block had this line before the edit.
+    fn has_same_line(&self, id: &NodeId, line: &[Rc<FitNode>]) -> bool {
+        let before = self.before.blocks.get(id);
+        before.is_some_and(|block| {
+            let parts = block.content().iter().zip(line);
+            block.content().len() == line.len()
+                && parts
+                    .into_iter()
+                    .all(|(one, other)| Rc::ptr_eq(one, other) || one == other)
+        })
     }
 
     /// The nodes without content that were in the tree.
@@ -341,7 +362,10 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
         };
         if self.fit.schema.is_text_block(node.kind) {
             let line = lines.next().unwrap_or_default();
-            return self.settle_line(id, node, line);
+            return match self.kept.contains(id) {
+                true => Ok(()),
+                false => self.settle_line(id, node, line),
+            };
         }
         self.clear(id)?;
         let staying: HashSet<&NodeId> = content.iter().filter_map(|it| it.id.as_ref()).collect();
