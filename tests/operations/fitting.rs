@@ -4,8 +4,8 @@
 use doclock::document::{EditError, Fragment, Limit, Limits, NodeSpec, Position, Selection};
 use doclock::schema::{MarkType, NodeType, Schema};
 use doclock::transaction::on_node::JoinTarget;
-use doclock::transaction::{Operation, OperationError, TextSpan, TransactionError};
-use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
+use doclock::transaction::{Operation, OperationError, RunOperations, TextSpan, TransactionError};
+use doclock::{DataStore, Draft, Editor, StoreOptions, View, dsl::*};
 
 use crate::common::{children, image, text};
 
@@ -570,4 +570,22 @@ fn tree_06_blank_texts_of_a_block_stay_where_its_text_does_not_change() {
         done(&editor, edit.clone());
         assert_eq!(children(&editor.store().snapshot(), "p"), parts, "{edit:?}");
     }
+}
+
+#[test]
+fn a_cut_that_is_refused_leaves_the_clipboard() {
+    let cell = |id: &str, block| element("cell", [block]).with_id(id);
+    let editor = page([cell("a", p("one")), cell("b", p("two"))]);
+    editor.execute([copy_range(..).on("one")]).unwrap();
+    let before = editor.clipboard();
+    let cut = || cut_range(TextSpan::to(1, "two", 4)).on("one");
+    refused(&editor, cut());
+    assert_eq!(editor.clipboard(), before);
+    // Also within a transaction that goes on.
+    let ignored = op(move |on: &mut Draft| {
+        on.run([cut()]).unwrap_err();
+        on.run([insert_text(0, "!").on("one")])
+    });
+    editor.execute([ignored]).unwrap();
+    assert_eq!(editor.clipboard(), before);
 }

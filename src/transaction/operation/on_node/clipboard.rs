@@ -6,7 +6,9 @@ use super::fitting::fits;
 use super::range::{self, CheckedRange};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::fit::FitEdit;
-use crate::document::{Budget, Fragment, Limit, Position, Selection, block_edits, cost, plan};
+use crate::document::{
+    Budget, EditError, Fragment, Limit, Position, Selection, block_edits, cost, plan,
+};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
@@ -47,7 +49,9 @@ impl OperationOn<NodeId> for Copy {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
-        copy(on, &over)
+        let copied = copied(on, &over)?;
+        keep(on, copied);
+        Ok(())
     }
 }
 
@@ -85,8 +89,10 @@ impl OperationOn<NodeId> for Cut {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
-        copy(on, &over)?;
-        range::delete_range(on, &over)
+        let copied = copied(on, &over)?;
+        range::delete_range(on, &over)?;
+        keep(on, copied);
+        Ok(())
     }
 }
 
@@ -258,9 +264,10 @@ impl OperationOn<NodeId> for SelectRange {
     }
 }
 
-fn copy(on: &mut Draft, over: &CheckedRange) -> Edited {
+/// The nodes of a range, clipped at both ends.
+fn copied(on: &Draft, over: &CheckedRange) -> Result<Fragment, EditError> {
     let around = on.schema().is_some();
-    let fragment = Fragment::clipped(on, &over.start, &over.end, around, |node, text| {
+    Fragment::clipped(on, &over.start, &over.end, around, |node, text| {
         // A whole text is shared with the copy.
         let copied = match text.len() == node.text().len() {
             true => 0,
@@ -269,9 +276,12 @@ fn copy(on: &mut Draft, over: &CheckedRange) -> Edited {
         on.spend(Limit::Steps, |_| {
             cost::NODE + cost::marks(node.marks()) + copied
         })
-    })?;
-    if !fragment.nodes.is_empty() {
-        on.set_clipboard(Some(fragment));
+    })
+}
+
+/// Puts copied nodes on the clipboard, unless there are none.
+fn keep(on: &mut Draft, copied: Fragment) {
+    if !copied.nodes.is_empty() {
+        on.set_clipboard(Some(copied));
     }
-    Ok(())
 }
