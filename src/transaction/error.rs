@@ -200,7 +200,7 @@ pub enum OperationError {
         /// The root.
         id: NodeId,
     },
-    /// The last node to be put into a list is not a later sibling of the first.
+    /// The last node of a range of blocks does not come after the first, or is no sibling of it.
     #[error("node {last} is not a sibling of node {id} that comes after it", last = Brief(.last), id = Brief(.id))]
     NotBehind {
         /// The first node.

@@ -589,3 +589,24 @@ fn a_cut_that_is_refused_leaves_the_clipboard() {
     editor.execute([ignored]).unwrap();
     assert_eq!(editor.clipboard(), before);
 }
+
+/// It was accepted where the two are near.
+#[test]
+fn tree_07_a_last_node_in_front_of_the_first_is_refused() {
+    let items = list("list", ["x", "y", "z"].map(p));
+    let editor = page([p("one"), p("two"), p("three"), items]);
+    let (list, item) = (|| element("list", []), || element("item", []));
+    for (id, operation) in [
+        ("p-two", wrap_nodes_up_to("p-one", element("quote", []))),
+        ("p-two", wrap_in_list_up_to("p-one", list(), item())),
+        ("p-y", lift_nodes_up_to("p-x")),
+        ("list-2", indent_nodes_up_to("list-1")),
+        ("list-1", outdent_nodes_up_to("list-0")),
+    ] {
+        let error = refused(&editor, operation.on(id));
+        assert!(
+            matches!(&error, OperationError::NotBehind { id: first, .. } if *first == id.into()),
+            "{error}"
+        );
+    }
+}

@@ -1,6 +1,8 @@
 //! Edits of blocks under a schema, which fit their result into it.
 
-use super::range::CheckedRange;
+use std::cmp::Ordering;
+
+use super::range::{self, CheckedRange};
 use crate::document::block_edits::BlockEdits;
 use crate::document::fit::{self, FitEdit};
 use crate::document::{
@@ -107,9 +109,15 @@ pub(super) fn fits_blocks(
     if on.schema().is_none() {
         return Ok(false);
     }
+    let last = last.unwrap_or(first);
+    let order = range::order(on, plan::find(on, first)?, plan::find(on, last)?)?;
+    if order.is_none_or(Ordering::is_gt) {
+        let (id, last) = (first.clone(), last.clone());
+        return Err(OperationError::NotBehind { id, last });
+    }
     let over = CheckedRange {
         start: Position::new(first_text(on, first)?, 0),
-        end: Position::new(first_text(on, last.unwrap_or(first))?, 0),
+        end: Position::new(first_text(on, last)?, 0),
     };
     fits(on, &over, edit)
 }

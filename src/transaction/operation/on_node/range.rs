@@ -77,15 +77,7 @@ pub(super) fn resolve(
             return Err(plan::out_of_range(node, &range).into());
         }
     }
-    let order = match first.id() == last.id() {
-        true => Some(Ordering::Equal),
-        false => {
-            let fork = walk::fork(on, first, last);
-            on.spend(Limit::Steps, |_| fork.as_ref().map_or(0, walk::Fork::steps))?;
-            fork.map(|fork| fork.order(on))
-        }
-    };
-    let order = order.ok_or_else(|| EditError::DifferentTrees {
+    let order = order(on, first, last)?.ok_or_else(|| EditError::DifferentTrees {
         one: first.id().clone(),
         other: last.id().clone(),
     })?;
@@ -96,6 +88,16 @@ pub(super) fn resolve(
         Ordering::Greater => Err(OperationError::RangeReversed { start, end }),
         _ => Ok(CheckedRange { start, end }),
     }
+}
+
+/// The order of two nodes in the document; `None` if they are in different trees.
+pub(super) fn order(on: &Draft, one: &Node, other: &Node) -> Result<Option<Ordering>, EditError> {
+    if one.id() == other.id() {
+        return Ok(Some(Ordering::Equal));
+    }
+    let fork = walk::fork(on, one, other);
+    on.spend(Limit::Steps, |_| fork.as_ref().map_or(0, walk::Fork::steps))?;
+    Ok(fork.map(|fork| fork.order(on)))
 }
 
 /// Where a node is attached; `None` if it has no parent.
