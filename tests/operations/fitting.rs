@@ -272,8 +272,8 @@ fn tree_06_an_edit_looks_at_the_blocks_around_it_only() {
         for operation in [
             insert_paragraph(1).on(at),
             join_block(JoinTarget::Any, true).on(at),
-            wrap_in_list(list().0, list().1).on(at),
-            lift_node().on(at),
+            wrap_in_list(list().0, list().1).on(format!("p-{at}").as_str()),
+            lift_node().on(format!("p-{at}").as_str()),
         ] {
             limited.execute([operation]).unwrap();
         }
@@ -437,7 +437,7 @@ fn tree_06_an_item_behind_a_divider_is_not_wrapped_again_and_nothing_panics() {
     ];
     let item = element("item", [line("p", "one")]);
     let editor = page_of(types, [element("list", [element("divider", []), item])]);
-    let wrap = wrap_in_list(element("list", []), element("item", [])).on("one");
+    let wrap = wrap_in_list(element("list", []), element("item", [])).on("p-one");
     match editor.execute(wrap) {
         Err(TransactionError::Operation { cause, .. }) => {
             assert!(!matches!(cause, OperationError::Panicked(_)), "{cause}");
@@ -608,5 +608,30 @@ fn tree_07_a_last_node_in_front_of_the_first_is_refused() {
             matches!(&error, OperationError::NotBehind { id: first, .. } if *first == id.into()),
             "{error}"
         );
+    }
+}
+
+/// Not on the paragraph around it.
+#[test]
+fn tree_07_an_edit_of_a_part_of_a_line_acts_on_that_part() {
+    let edits = [
+        (wrap_node(element("quote", [])), "quote"),
+        (
+            wrap_in_list(element("list", []), element("item", [])),
+            "item",
+        ),
+        (lift_node(), "page"),
+    ];
+    for (edit, parent) in edits {
+        let editor = page([p("one"), p("two")]);
+        let before = image(&editor.store().snapshot());
+        // The schema has no such result.
+        editor.execute([edit.clone().on("one")]).unwrap_err();
+        assert_eq!(image(&editor.store().snapshot()), before);
+        let mut transaction = editor.store().begin("ann").unwrap();
+        transaction.run([edit.on("one")]).unwrap();
+        let around = transaction.parent("one").cloned().unwrap();
+        assert_eq!(transaction.node(around).unwrap().kind(), parent);
+        drop(transaction);
     }
 }

@@ -438,16 +438,17 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
                 .collect()
         }
         "wrapIn" => {
-            let quote = wrap_nodes_up_to(to.node.clone(), element("block-quote", []));
-            vec![from.on(quote)]
+            let quote = element("block-quote", []);
+            vec![wrap_nodes_up_to(opened.block_of(&to), quote).on(opened.block_of(&from))]
         }
         "wrapInList" => {
             let (kind, attributes) = opened.kind();
             let list = element(kind, []).with_attributes(attributes);
             let item = element("list-item", []);
-            vec![from.on(wrap_in_list_up_to(to.node.clone(), list, item))]
+            let wrap = wrap_in_list_up_to(opened.block_of(&to), list, item);
+            vec![wrap.on(opened.block_of(&from))]
         }
-        "lift" => vec![from.on(lift_nodes_up_to(to.node.clone()))],
+        "lift" => vec![lift_nodes_up_to(opened.block_of(&to)).on(opened.block_of(&from))],
         "liftEmptyBlock" => vec![from.on(lift_empty_block())],
         "toggleMark" => {
             let (kind, attributes) = opened.mark();

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::fitting::{first_text, fits, fits_blocks, is_text, plain};
+use super::fitting::{first_text, fits, fits_blocks, is_text_block, plain};
 use super::range::{self, place_of};
 use super::tree::{
     LiftNode, insert_around, position_and_parent_position, resolve_some, split_children,
@@ -554,7 +554,7 @@ impl OperationOn<NodeId> for WrapInList {
         let last = resolve_some(on, self.last_id.as_ref())?;
         if let (Some((kind, attributes)), Some((_, of_item))) = (plain(&list), plain(&item))
             && of_item.is_empty()
-            && is_text(on, id)?
+            && is_text_block(on, find(on, id)?.kind())
         {
             let edit = FitEdit::WrapInList(kind, attributes);
             if fits_blocks(on, id, last.as_ref(), &edit)? {

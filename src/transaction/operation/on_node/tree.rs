@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::blocks::siblings_up_to;
-use super::fitting::{fits_block, fits_blocks, is_text, plain};
+use super::fitting::{fits_block, fits_blocks, is_text, is_text_block, plain};
 use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
@@ -486,7 +486,7 @@ impl OperationOn<NodeId> for WrapNode {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let last = resolve_some(on, self.last_id.as_ref())?;
         if let Some((kind, attributes)) = plain(&self.node)
-            && is_text(on, id)?
+            && is_text_block(on, find(on, id)?.kind())
             && fits_blocks(on, id, last.as_ref(), &FitEdit::Wrap(kind, attributes))?
         {
             return Ok(());
@@ -527,7 +527,9 @@ impl OperationOn<NodeId> for LiftNode {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let last = resolve_some(on, self.last_id.as_ref())?;
-        if is_text(on, id)? && fits_blocks(on, id, last.as_ref(), &FitEdit::Lift)? {
+        if is_text_block(on, find(on, id)?.kind())
+            && fits_blocks(on, id, last.as_ref(), &FitEdit::Lift)?
+        {
             return Ok(());
         }
         let (at, above) = position_and_parent_position(on, id)?;
