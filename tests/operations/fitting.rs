@@ -635,3 +635,24 @@ fn tree_07_an_edit_of_a_part_of_a_line_acts_on_that_part() {
         drop(transaction);
     }
 }
+
+#[test]
+fn tree_06_an_item_that_begins_with_a_list_is_lifted_and_sunk_itself() {
+    let types = || {
+        [
+            ("list", NodeType::new().group("block").content("item+")),
+            ("item", NodeType::new().content("block+")),
+        ]
+    };
+    let inner = || list("inner", [line("p", "x"), line("p", "y")]);
+    let editor = page_of(types(), [list("outer", [inner()])]);
+    done(&editor, outdent_node().on("outer-0"));
+    assert_eq!(children(&editor.store().snapshot(), "page"), ["inner"]);
+
+    let editor = page_of(types(), [list("outer", [p("one"), inner()])]);
+    done(&editor, indent_node().on("outer-1"));
+    let view = editor.store().snapshot();
+    assert_eq!(children(&view, "outer"), ["outer-0"]);
+    assert_eq!(children(&view, "outer-1"), ["inner"]);
+    assert_eq!(children(&view, "inner"), ["inner-0", "inner-1"]);
+}

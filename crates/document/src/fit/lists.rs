@@ -8,6 +8,7 @@ use super::node::{FitBody, FitNode, FitSlice};
 use super::place::FitPlace;
 use super::replace::FitGap;
 use super::{Fit, Fitted};
+use crate::NodeId;
 use crate::schema::Symbol;
 
 impl Fit<'_> {
@@ -141,34 +142,41 @@ impl Fit<'_> {
         Some((tree, caret))
     }
 
-    /// The items of a type around two positions, in their list.
+    /// The items from the one around the first position up to the second, in their list.
     pub(super) fn item_range(
         self,
-        from: &FitPlace,
-        to: &FitPlace,
-        item: Symbol,
+        root: &Rc<FitNode>,
+        from: usize,
+        to: usize,
+        item: &NodeId,
     ) -> Option<FitRange> {
-        self.block_range(from, to, |node| {
+        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
+        let mut depths = 0..=start.depth();
+        let depth = depths.find(|&depth| start.node(depth).id.as_ref() == Some(item))?;
+        let kind = start.node(depth).kind;
+        // It may begin with another list, which its first text is in.
+        let start = FitPlace::new(root, start.start(depth))?;
+        self.block_range(&start, &end, |node| {
             let first = node.content().first();
-            let kind = first.map(|first| match &first.body {
+            let first = first.map(|first| match &first.body {
                 FitBody::Rest(rest) => rest.first,
                 _ => first.kind,
             });
-            kind == Some(item)
+            first == Some(kind)
         })
     }
 
-    /// Lifts the list items around two positions out of their list.
+    /// Lifts the list items from one up to a position out of their list.
     pub(super) fn lift_list_item(
         self,
         root: &Rc<FitNode>,
         from: usize,
         to: usize,
-        item: Symbol,
+        item: &NodeId,
     ) -> Fitted {
-        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
-        let range = self.item_range(&start, &end, item)?;
+        let range = self.item_range(root, from, to, item)?;
         let above = range.depth.checked_sub(1)?;
+        let item = range.from.node(range.depth + 1).kind;
         let tree = match range.from.node(above).kind == item {
             true => self.lift_to_outer_list(root, range),
             false => self.lift_out_of_list(root, &range),
@@ -256,19 +264,18 @@ impl Fit<'_> {
         self.replace_around(&tree, from, to, &slice, gap)
     }
 
-    /// Moves the list items around two positions into a list of the item before them.
+    /// Moves the list items from one up to a position into a list of the item before them.
     pub(super) fn sink_list_item(
         self,
         root: &Rc<FitNode>,
         from: usize,
         to: usize,
-        item: Symbol,
+        item: &NodeId,
     ) -> Fitted {
-        let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
-        let range = self.item_range(&start, &end, item)?;
+        let range = self.item_range(root, from, to, item)?;
         let list = range.parent();
         let before = list.content().get(range.start_index().checked_sub(1)?)?;
-        if before.kind != item || before.is_rest() {
+        if before.kind != range.from.node(range.depth + 1).kind || before.is_rest() {
             return None;
         }
         let one = (list.kind, &list.attributes);

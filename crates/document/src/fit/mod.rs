@@ -26,7 +26,8 @@ use std::rc::Rc;
 use crate::block_edits::BlockEdits;
 use crate::schema::Schema;
 use crate::{
-    Attributes, EditError, Fragment, Mark, Node, NodeSpec, Position, Selection, TextSelection, View,
+    Attributes, EditError, Fragment, Mark, Node, NodeId, NodeSpec, Position, Selection,
+    TextSelection, View,
 };
 use blocks::FitKind;
 use build::FitDocument;
@@ -73,10 +74,10 @@ pub enum FitEdit<'a> {
     WrapInList(&'a str, &'a Attributes),
     /// Splits a list item of a type.
     SplitItem(&'a str),
-    /// Lifts list items of a type out of their list.
-    LiftItem(&'a str),
-    /// Moves list items of a type into the item before them.
-    SinkItem(&'a str),
+    /// Lifts list items, from this one on, out of their list.
+    LiftItem(&'a NodeId),
+    /// Moves list items, from this one on, into the item before them.
+    SinkItem(&'a NodeId),
 }
 
 impl FitEdit<'_> {
@@ -175,18 +176,11 @@ impl Fit<'_> {
         {
             return false;
         }
-        let (FitEdit::LiftItem(kind) | FitEdit::SinkItem(kind)) = edit else {
+        let (FitEdit::LiftItem(item) | FitEdit::SinkItem(item)) = edit else {
             return true;
         };
         let sinks = matches!(edit, FitEdit::SinkItem(_));
-        let places = [document.from, document.to].map(|at| FitPlace::new(&document.root, at));
-        let [Some(from), Some(to)] = places else {
-            return false;
-        };
-        let range = self
-            .schema
-            .number_of(kind)
-            .and_then(|kind| self.item_range(&from, &to, kind));
+        let range = self.item_range(&document.root, document.from, document.to, item);
         range.is_some_and(|range| !sinks || range.start_index() > 0)
     }
 
@@ -232,12 +226,8 @@ impl Fit<'_> {
             FitEdit::SplitItem(name) => {
                 self.split_list_item(root, from, to, self.schema.number_of(name)?)
             }
-            FitEdit::LiftItem(name) => {
-                self.lift_list_item(root, from, to, self.schema.number_of(name)?)
-            }
-            FitEdit::SinkItem(name) => {
-                self.sink_list_item(root, from, to, self.schema.number_of(name)?)
-            }
+            FitEdit::LiftItem(item) => self.lift_list_item(root, from, to, item),
+            FitEdit::SinkItem(item) => self.sink_list_item(root, from, to, item),
         }
     }
 

@@ -3,7 +3,6 @@
 use std::collections::{HashMap, HashSet};
 
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
 
 use super::blocks::siblings_up_to;
 use super::fitting::{fits_block, fits_blocks, is_text, is_text_block, plain};
@@ -625,10 +624,9 @@ impl OperationOn<NodeId> for IndentNode {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { container, last_id } = self;
         let last = resolve_some(on, last_id.as_ref())?;
-        let kind = SmolStr::new(find(on, id)?.kind());
         if container.is_none()
             && !is_text(on, id)?
-            && fits_blocks(on, id, last.as_ref(), &FitEdit::SinkItem(&kind))?
+            && fits_blocks(on, id, last.as_ref(), &FitEdit::SinkItem(id))?
         {
             return Ok(());
         }
@@ -686,8 +684,7 @@ impl OperationOn<NodeId> for OutdentNode {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let last = resolve_some(on, self.last_id.as_ref())?;
-        let kind = SmolStr::new(find(on, id)?.kind());
-        if !is_text(on, id)? && fits_blocks(on, id, last.as_ref(), &FitEdit::LiftItem(&kind))? {
+        if !is_text(on, id)? && fits_blocks(on, id, last.as_ref(), &FitEdit::LiftItem(id))? {
             return Ok(());
         }
         let (at, above) = position_and_parent_position(on, id)?;
