@@ -656,3 +656,25 @@ fn tree_06_an_item_that_begins_with_a_list_is_lifted_and_sunk_itself() {
     assert_eq!(children(&view, "outer-1"), ["inner"]);
     assert_eq!(children(&view, "inner"), ["inner-0", "inner-1"]);
 }
+
+fn does_not_fit(error: &OperationError) -> bool {
+    matches!(error, OperationError::Edit(EditError::DoesNotFit { .. }))
+}
+
+#[test]
+fn tree_06_a_given_type_of_a_new_block_that_does_not_fit_is_an_error() {
+    let cell = element("cell", [p("one")]).with_id("cell");
+    let editor = page([cell, p("two")]);
+    for (kind, id, at) in [
+        ("heading", "one", 1),
+        ("list", "two", 1),
+        ("list", "two", 3),
+    ] {
+        let error = refused(&editor, insert_paragraph_of(at, kind).on(id));
+        assert!(does_not_fit(&error), "{error}");
+    }
+    done(&editor, insert_paragraph_of(1, "heading").on("two"));
+    let view = editor.store().snapshot();
+    let kinds: Vec<&str> = view.children("page").map(|node| node.kind()).collect();
+    assert_eq!(kinds, ["cell", "p", "heading"]);
+}

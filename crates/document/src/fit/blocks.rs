@@ -345,11 +345,11 @@ impl Fit<'_> {
             false => self.delete_range(root, from, to)?,
         };
         let mut kinds = [default_or_given];
-        if !self.can_split(&root, at, 1, &kinds) {
+        if given.is_none() && !self.can_split(&root, at, 1, &kinds) {
             kinds = [default.clone()];
-            if !self.can_split(&root, at, 1, &kinds) {
-                return None;
-            }
+        }
+        if !self.can_split(&root, at, 1, &kinds) {
+            return None;
         }
         let mut split = self.split(&root, at, 1, &kinds)?;
         if !at_end
