@@ -192,14 +192,14 @@ impl Fit<'_> {
     ) -> Option<Vec<FitKind>> {
         let (parent, start, end) = (outer.parent(), outer.start_index(), outer.end_index());
         let state = self.state_at(parent, start)?;
-        let around = self.wrapping(parent.kind, state, of.kind)?;
+        let around = self.wrapping(parent.kind, state, &self.new_node(of, Vec::new()))?;
         let outermost = around.first().copied().unwrap_or(of.kind);
         if !self.can_replace_with(parent, start, end, outermost) {
             return None;
         }
         let blocks = &inner.parent().content()[inner.start_index()..inner.end_index()];
         let first = blocks.first().filter(|first| !first.is_rest())?;
-        let inside = self.wrapping(of.kind, self.start(of.kind), first.kind)?;
+        let inside = self.wrapping(of.kind, self.start(of.kind), first)?;
         let innermost = inside.last().copied().unwrap_or(of.kind);
         let state = self.after_all(innermost, self.start(innermost), blocks)?;
         if !self.may_end(innermost, state) {

@@ -297,7 +297,7 @@ impl<'f, 's> Fitter<'f, 's> {
                 }
                 (Some(first), true) => {
                     if !first.is_rest()
-                        && let Some(wrap) = self.fit.wrapping(kind, state, first.kind)
+                        && let Some(wrap) = self.fit.wrapping(kind, state, first)
                     {
                         return found(Vec::new(), wrap);
                     }

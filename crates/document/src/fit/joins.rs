@@ -328,7 +328,7 @@ impl Fit<'_> {
             return None;
         }
         let state = self.state_at(before, before.content().len())?;
-        let around = self.wrapping(before.kind, state, after.kind)?;
+        let around = self.wrapping(before.kind, state, after)?;
         let outermost = around.first().copied().unwrap_or(after.kind);
         let state = self.after_kind(before.kind, state, outermost)?;
         if !self.may_end(before.kind, state) {

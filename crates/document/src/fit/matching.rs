@@ -241,13 +241,18 @@ impl Fit<'_> {
         None
     }
 
-    /// The types of new nodes, the outermost first, around which a node of a type may come next.
+    /// The types of new nodes, the outermost first, around which a node may come next.
     /// `ContentMatch.findWrapping` of ProseMirror.
-    pub(super) fn wrapping(self, kind: Symbol, state: StateId, of: Symbol) -> Option<Vec<Symbol>> {
+    pub(super) fn wrapping(
+        self,
+        kind: Symbol,
+        state: StateId,
+        of: &FitNode,
+    ) -> Option<Vec<Symbol>> {
         let mut seen = HashSet::new();
         let mut ahead = VecDeque::from([(kind, state, Vec::new())]);
         while let Some((kind, state, around)) = ahead.pop_front() {
-            if self.after_kind(kind, state, of).is_some() {
+            if self.after(kind, state, of).is_some() {
                 return Some(around);
             }
             for (next, after) in self.schema.next_types(kind, state) {
