@@ -683,3 +683,20 @@ fn tree_06_a_given_type_of_a_new_block_that_does_not_fit_is_an_error() {
     let kinds: Vec<&str> = view.children("page").map(|node| node.kind()).collect();
     assert_eq!(kinds, ["cell", "p", "heading"]);
 }
+
+/// The first type that may be filled in contains what it would be filled into.
+#[test]
+fn tree_06_required_content_is_filled_with_another_type_where_the_first_cannot_be() {
+    let types = [
+        ("book", NodeType::new().content("box+")),
+        ("box", NodeType::new().content("(loop|end)")),
+        ("loop", NodeType::new().content("box")),
+        ("end", NodeType::new().content("")),
+    ];
+    let blocks = [element("box", [element("end", []).with_id("end")])];
+    let editor = document(schema_of("book", types), "book", blocks);
+    done(&editor, delete_block().on("end"));
+    let view = editor.store().snapshot();
+    let kinds: Vec<&str> = view.descendants("book").map(|node| node.kind()).collect();
+    assert_eq!(kinds, ["book", "box", "end"]);
+}

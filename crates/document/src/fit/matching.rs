@@ -220,23 +220,28 @@ impl Fit<'_> {
         to_end: bool,
         filling: &mut Filling,
     ) -> Option<Vec<Rc<FitNode>>> {
-        let mut seen = HashSet::from([state]);
-        let mut ahead = vec![(state, Vec::new())];
-        // Depth first, in the order of the candidates.
-        while let Some((state, kinds)) = ahead.pop() {
+        let mut seen = HashSet::new();
+        let mut ahead: Vec<(StateId, Vec<Rc<FitNode>>, Option<Symbol>)> =
+            vec![(state, Vec::new(), None)];
+        // Depth first, in the order of the candidates. Where one cannot be made, the next is tried.
+        while let Some((state, mut filled, next)) = ahead.pop() {
+            if seen.contains(&state) {
+                continue;
+            }
+            if let Some(next) = next {
+                let Some(made) = self.filled_in(next, filling) else {
+                    continue;
+                };
+                filled.push(made);
+            }
+            seen.insert(state);
             let end = self.after_all(kind, state, before);
             if end.is_some_and(|end| !to_end || self.may_end(kind, end)) {
-                let kinds: Vec<Symbol> = kinds;
-                let mut kinds = kinds.into_iter();
-                return kinds.try_fold(Vec::new(), |mut filled, kind| {
-                    filled.push(self.filled_in(kind, filling)?);
-                    Some(filled)
-                });
+                return Some(filled);
             }
-            let mut next = self.candidates(kind, state);
-            next.retain(|(child, after)| !filling.around.contains(child) && seen.insert(*after));
-            let next = next.into_iter().rev();
-            ahead.extend(next.map(|(child, after)| (after, [kinds.as_slice(), &[child]].concat())));
+            let next = self.candidates(kind, state).into_iter().rev();
+            let next = next.filter(|(child, _)| !filling.around.contains(child));
+            ahead.extend(next.map(|(child, after)| (after, filled.clone(), Some(child))));
         }
         None
     }
