@@ -700,3 +700,47 @@ fn tree_06_required_content_is_filled_with_another_type_where_the_first_cannot_b
     let kinds: Vec<&str> = view.descendants("book").map(|node| node.kind()).collect();
     assert_eq!(kinds, ["book", "box", "end"]);
 }
+
+#[test]
+fn tree_06_blocks_are_wrapped_in_items_of_the_given_type() {
+    let types = || {
+        [
+            (
+                "list",
+                NodeType::new().group("block").content("(item|task)+"),
+            ),
+            ("item", NodeType::new().content("p block*")),
+            (
+                "task",
+                NodeType::new().content("p block*").unknown_attributes(true),
+            ),
+            ("quote", NodeType::new().group("block").content("block+")),
+        ]
+    };
+    let editor = || page_of(types(), [p("one"), p("two")]);
+    let wrap = |item: NodeSpec| wrap_in_list_up_to("p-two", element("list", []), item).on("p-one");
+    for item in ["item", "task"] {
+        let editor = editor();
+        done(&editor, wrap(element(item, [])));
+        let view = editor.store().snapshot();
+        let kinds: Vec<&str> = view.descendants("page").map(|node| node.kind()).collect();
+        assert_eq!(
+            kinds,
+            ["page", "list", item, "p", "text", item, "p", "text"]
+        );
+    }
+    let checked = || [("checked", true.into())].into_iter().collect();
+    let editor_of_tasks = editor();
+    done(
+        &editor_of_tasks,
+        wrap(element("task", []).with_attributes(checked())),
+    );
+    let view = editor_of_tasks.store().snapshot();
+    let tasks = view.nodes().filter(|node| node.kind() == "task");
+    assert_eq!(
+        tasks.filter(|task| *task.attributes() == checked()).count(),
+        2
+    );
+    let error = refused(&editor(), wrap(element("quote", [])));
+    assert!(does_not_fit(&error), "{error}");
+}

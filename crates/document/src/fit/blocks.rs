@@ -183,11 +183,13 @@ impl Fit<'_> {
         self.lift_blocks(root, at, at)
     }
 
-    /// The new nodes around some siblings, the outermost first, one of which is of a type.
+    /// The new nodes around some siblings, the outermost first. One of them is of a type, and the
+    /// next of the type of an item, if that is given.
     pub(super) fn find_wrapping(
         self,
         outer: &FitRange,
         of: &FitKind,
+        item: Option<FitKind>,
         inner: &FitRange,
     ) -> Option<Vec<FitKind>> {
         let (parent, start, end) = (outer.parent(), outer.start_index(), outer.end_index());
@@ -199,15 +201,23 @@ impl Fit<'_> {
         }
         let blocks = &inner.parent().content()[inner.start_index()..inner.end_index()];
         let first = blocks.first().filter(|first| !first.is_rest())?;
-        let inside = self.wrapping(of.kind, self.start(of.kind), first)?;
-        let innermost = inside.last().copied().unwrap_or(of.kind);
+        if let Some(item) = &item {
+            let state = self.after_kind(of.kind, self.start(of.kind), item.kind)?;
+            if !self.may_end(of.kind, state) {
+                return None;
+            }
+        }
+        let within = item.as_ref().map_or(of.kind, |item| item.kind);
+        let inside = self.wrapping(within, self.start(within), first)?;
+        let innermost = inside.last().copied().unwrap_or(within);
         let state = self.after_all(innermost, self.start(innermost), blocks)?;
         if !self.may_end(innermost, state) {
             return None;
         }
         let around = around.into_iter().map(|kind| self.kind(kind));
         let inside = inside.into_iter().map(|kind| self.kind(kind));
-        Some(around.chain([of.clone()]).chain(inside).collect())
+        let around = around.chain([of.clone()]).chain(item);
+        Some(around.chain(inside).collect())
     }
 
     pub(super) fn wrappers(self, kinds: &[FitKind]) -> Vec<Rc<FitNode>> {
@@ -227,7 +237,7 @@ impl Fit<'_> {
     ) -> Fitted {
         let (from, to) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
         let range = self.block_range(&from, &to, |_| true)?;
-        let kinds = self.find_wrapping(&range, of, &range)?;
+        let kinds = self.find_wrapping(&range, of, None, &range)?;
         let slice = FitSlice::new(self.wrappers(&kinds), 0, 0);
         let (start, end) = (range.start(), range.end());
         let gap = FitGap {

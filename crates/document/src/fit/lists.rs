@@ -12,13 +12,14 @@ use crate::NodeId;
 use crate::schema::Symbol;
 
 impl Fit<'_> {
-    /// Wraps the blocks around two positions in a list.
+    /// Wraps the blocks around two positions in a list, each that can be in its own item.
     pub(super) fn wrap_in_list(
         self,
         root: &Rc<FitNode>,
         from: usize,
         to: usize,
         list: &FitKind,
+        item: FitKind,
     ) -> Fitted {
         let (start, end) = (FitPlace::new(root, from)?, FitPlace::new(root, to)?);
         let mut range = self.block_range(&start, &end, |_| true)?;
@@ -48,7 +49,7 @@ impl Fit<'_> {
             }
             joins = true;
         }
-        let kinds = self.find_wrapping(&outer, list, &range)?;
+        let kinds = self.find_wrapping(&outer, list, Some(item), &range)?;
         let shift = if joins { 2 } else { 0 };
         let slice = FitSlice::new(self.wrappers(&kinds), 0, 0);
         let (start, end) = (range.start(), range.end());

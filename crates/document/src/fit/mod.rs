@@ -70,8 +70,8 @@ pub enum FitEdit<'a> {
     Wrap(&'a str, &'a Attributes),
     /// Gives the text blocks a type.
     SetType(&'a str, &'a Attributes),
-    /// Wraps the blocks in a list.
-    WrapInList(&'a str, &'a Attributes),
+    /// Wraps the blocks in a list, in items of a type.
+    WrapInList([(&'a str, &'a Attributes); 2]),
     /// Splits a list item of a type.
     SplitItem(&'a str),
     /// Lifts list items, from this one on, out of their list.
@@ -81,6 +81,15 @@ pub enum FitEdit<'a> {
 }
 
 impl FitEdit<'_> {
+    /// The types that it names.
+    fn kinds(&self) -> Vec<&str> {
+        match self {
+            Self::Split(Some(kind)) | Self::Wrap(kind, _) | Self::SetType(kind, _) => vec![kind],
+            Self::WrapInList(given) => given.map(|(kind, _)| kind).to_vec(),
+            _ => Vec::new(),
+        }
+    }
+
     /// Whether the selection moves to where the edit ends.
     fn moves(&self) -> bool {
         matches!(
@@ -168,12 +177,8 @@ impl Fit<'_> {
             let is_low = height.unwrap_or(0) + fragment.ancestors.len() < build::LEVELS;
             return is_low && self.slice_of(fragment).is_some();
         }
-        if let FitEdit::Split(Some(kind))
-        | FitEdit::Wrap(kind, _)
-        | FitEdit::SetType(kind, _)
-        | FitEdit::WrapInList(kind, _) = edit
-            && self.schema.number_of(kind).is_none()
-        {
+        let mut kinds = edit.kinds().into_iter();
+        if kinds.any(|kind| self.schema.number_of(kind).is_none()) {
             return false;
         }
         let (FitEdit::LiftItem(item) | FitEdit::SinkItem(item)) = edit else {
@@ -220,8 +225,9 @@ impl Fit<'_> {
             FitEdit::SetType(name, attributes) => {
                 self.set_block_type(root, from, to, &kind(name, attributes)?)
             }
-            FitEdit::WrapInList(name, attributes) => {
-                self.wrap_in_list(root, from, to, &kind(name, attributes)?)
+            FitEdit::WrapInList([(list, of_list), (item, of_item)]) => {
+                let (list, item) = (kind(list, of_list)?, kind(item, of_item)?);
+                self.wrap_in_list(root, from, to, &list, item)
             }
             FitEdit::SplitItem(name) => {
                 self.split_list_item(root, from, to, self.schema.number_of(name)?)

@@ -552,11 +552,10 @@ impl OperationOn<NodeId> for WrapInList {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { list, item, .. } = self;
         let last = resolve_some(on, self.last_id.as_ref())?;
-        if let (Some((kind, attributes)), Some((_, of_item))) = (plain(&list), plain(&item))
-            && of_item.is_empty()
+        if let (Some(given), Some(given_item)) = (plain(&list), plain(&item))
             && is_text_block(on, find(on, id)?.kind())
         {
-            let edit = FitEdit::WrapInList(kind, attributes);
+            let edit = FitEdit::WrapInList([given, given_item]);
             if fits_blocks(on, id, last.as_ref(), &edit)? {
                 return Ok(());
             }
