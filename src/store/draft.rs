@@ -206,6 +206,10 @@ impl Draft {
         self.attempts > 0
     }
 
+    pub(crate) fn is_on_nodes(&self) -> bool {
+        self.nodes.is_some()
+    }
+
     /// The grant of the nodes that it has locked.
     pub(super) fn grant(&self) -> Option<Grant> {
         self.nodes.as_ref()?.grant()
@@ -240,7 +244,7 @@ impl Draft {
         self.optional_mut().budget = Some(Budget::new(limits));
     }
 
-    fn budget(&self) -> Option<&Budget> {
+    pub(super) fn budget(&self) -> Option<&Budget> {
         self.optional.as_ref()?.budget.as_ref()
     }
 

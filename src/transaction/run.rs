@@ -171,7 +171,7 @@ impl OperationRunner<'_> {
         &mut self,
         name: &'static str,
         target: Target,
-        mut operation: impl OperationOn<Target>,
+        operation: impl OperationOn<Target> + Clone,
         unit: Option<TextUnit>,
         node_id: impl FnOnce(Target) -> Option<NodeId>,
     ) -> Result<(), TransactionError> {
@@ -179,11 +179,14 @@ impl OperationRunner<'_> {
             return Err(self.failed(name, node_id(target), cause.into()));
         }
         let before = self.draft.changes().len();
-        let converted = match unit {
-            Some(TextUnit::Utf16) => operation.to_scalars(self.draft, &target),
-            _ => Ok(()),
+        let outcome = match self.draft.is_on_nodes() && !operation.is_code() {
+            true => {
+                let run = |on: &mut Draft| run_in_unit(on, &target, operation.clone(), unit);
+                self.draft.run_on_nodes(&run)
+            }
+            false => run_in_unit(self.draft, &target, operation, unit),
         };
-        match converted.and_then(|()| operation.run(self.draft, &target)) {
+        match outcome {
             Ok(()) => {
                 self.done(name, node_id(target), before);
                 Ok(())
@@ -228,6 +231,19 @@ impl OperationRunner<'_> {
             cause,
         }
     }
+}
+
+/// Runs an operation whose positions count a unit.
+fn run_in_unit<Target>(
+    draft: &mut Draft,
+    target: &Target,
+    mut operation: impl OperationOn<Target>,
+    unit: Option<TextUnit>,
+) -> Result<(), OperationError> {
+    if let Some(TextUnit::Utf16) = unit {
+        operation.to_scalars(draft, target)?;
+    }
+    operation.run(draft, target)
 }
 
 /// The node that the reference names.

@@ -5,6 +5,7 @@ mod editors;
 mod ends;
 mod modes;
 mod order;
+mod outdated;
 mod regressions;
 mod retries;
 mod stale;

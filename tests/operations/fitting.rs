@@ -597,7 +597,7 @@ fn a_cut_that_is_refused_leaves_the_clipboard() {
 
 /// It was accepted where the two are near.
 #[test]
-fn tree_07_a_last_node_in_front_of_the_first_is_refused() {
+fn tree_06_a_last_node_in_front_of_the_first_is_refused() {
     let items = list("list", ["x", "y", "z"].map(p));
     let editor = page([p("one"), p("two"), p("three"), items]);
     let (list, item) = (|| element("list", []), || element("item", []));
@@ -618,7 +618,7 @@ fn tree_07_a_last_node_in_front_of_the_first_is_refused() {
 
 /// Not on the paragraph around it.
 #[test]
-fn tree_07_an_edit_of_a_part_of_a_line_acts_on_that_part() {
+fn tree_06_an_edit_of_a_part_of_a_line_acts_on_that_part() {
     let edits = [
         (wrap_node(element("quote", [])), "quote"),
         (

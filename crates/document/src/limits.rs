@@ -292,6 +292,18 @@ impl Budget {
         self.used[limit as usize].load(Ordering::Relaxed)
     }
 
+    /// How much of each limit is used up.
+    pub fn all_used(&self) -> [usize; Limit::ALL.len()] {
+        Limit::ALL.map(|limit| self.used(limit))
+    }
+
+    /// Uses up as much of each limit as before, for work that is repeated.
+    pub fn use_again(&self, used: [usize; Limit::ALL.len()]) {
+        for (limit, used) in self.used.iter().zip(used) {
+            limit.store(used, Ordering::Relaxed);
+        }
+    }
+
     /// Uses up an amount of a limit of the whole transaction.
     pub fn spend(&self, limit: Limit, count: usize) -> LimitResult {
         let used = self.used(limit).saturating_add(count);

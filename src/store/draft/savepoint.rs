@@ -38,7 +38,7 @@ codes! { SavepointError {
 }}
 
 /// The state of a transaction at a savepoint.
-pub(super) struct SavepointState {
+pub(in crate::store) struct SavepointState {
     overlay: document::OverlaySavepoint,
     /// The version of the base. On nodes, it advances.
     version: u64,
@@ -81,7 +81,7 @@ impl Draft {
         }
     }
 
-    fn state(&self) -> SavepointState {
+    pub(in crate::store) fn state(&self) -> SavepointState {
         let optional = self.optional.as_deref();
         SavepointState {
             overlay: self.overlay.savepoint(),
@@ -94,7 +94,7 @@ impl Draft {
         }
     }
 
-    fn return_to(&mut self, state: &SavepointState) {
+    pub(in crate::store) fn return_to(&mut self, state: &SavepointState) {
         let ids = &self.document.ids;
         self.overlay.return_to(&state.overlay, ids);
         self.move_selection_from(state.version);

@@ -11,7 +11,7 @@ use super::reads::ReadSet;
 use super::session::FromSession;
 use crate::codes::Retry;
 use crate::document::plan::Planned;
-use crate::document::{EditError, Overlay, Selection, Snapshot, View};
+use crate::document::{Budget, EditError, Overlay, Selection, Snapshot, View};
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
@@ -368,7 +368,7 @@ impl Draft {
         if let Some(id) = &moved {
             reads.tear(id);
         }
-        match reads.outdated_of(locked, base).or(moved.as_ref()) {
+        match reads.outdated_of(locked, base).next().or(moved.as_ref()) {
             None => Ok(true),
             // Results computed from the old value would be wrong, and could not be committed.
             Some(id) => Err(EditError::Outdated {
@@ -376,6 +376,49 @@ impl Draft {
                 version: base.version(),
             }),
         }
+    }
+
+    /// Runs an operation on nodes. It runs again, from its beginning, as long as others changed
+    /// what it has read without a lock (N18). Where it has locked nothing, it locks that first, as
+    /// a change does that changes nothing or fails.
+    pub(crate) fn run_on_nodes<E: From<EditError>>(
+        &mut self,
+        run: &dyn Fn(&mut Self) -> Result<(), E>,
+    ) -> Result<(), E> {
+        loop {
+            let (begin, version) = (self.state(), self.base().version());
+            let used = self.budget().map(Budget::all_used);
+            if let Some(nodes) = &self.nodes {
+                nodes.reads.lock().begin();
+            }
+            let outcome = run(self);
+            let Some(outdated) = self.forget_outdated(version) else {
+                return outcome;
+            };
+            self.return_to(&begin);
+            if let Some((budget, used)) = self.budget().zip(used) {
+                budget.use_again(used);
+            }
+            self.lock_more(&outdated)?;
+        }
+    }
+
+    /// Forgets the reads of an operation that began in a version if one of them is outdated.
+    /// Returns what it has to lock before it runs again.
+    fn forget_outdated(&self, version: u64) -> Option<Scope> {
+        let nodes = self.nodes.as_ref()?;
+        let has_advanced = self.base().version() != version;
+        let may_run = nodes.failed.is_none() && nodes.locking.is_some();
+        let current = match has_advanced {
+            true => self.base().clone(),
+            false => self.document.published.lock().document.clone(),
+        };
+        let mut reads = nodes.reads.lock();
+        let outdated = may_run.then(|| reads.forget_outdated(&current))??;
+        Some(match has_advanced {
+            true => Scope::new(),
+            false => locks_for_reads(outdated.into_iter(), NodeExclusive),
+        })
     }
 
     /// Takes the error of a failed node lock, for the result of the submitter.

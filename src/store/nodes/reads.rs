@@ -23,6 +23,9 @@ pub(super) struct ReadSet {
     pub(super) selection: bool,
     /// Set while nothing is noted.
     are_unnoted: bool,
+    /// The nodes that the running operation has read first, and what else was noted before it.
+    fresh: Vec<NodeId>,
+    before: (Option<Option<NodeId>>, Option<Torn>, bool),
 }
 
 /// The node that had changed. `None` if it is not about one node.
@@ -37,9 +40,45 @@ impl ReadSet {
         }
     }
 
-    /// Notes that what was read has changed: a commit fails.
+    /// Notes that the selection that was read has moved: a commit fails.
     pub(super) fn tear(&mut self, node: &NodeId) {
         self.torn = Some(Some(node.clone()));
+        if self.before.2 {
+            self.before.1.clone_from(&self.torn);
+        }
+    }
+
+    /// Begins an operation, whose reads can be forgotten.
+    pub(super) fn begin(&mut self) {
+        self.fresh.clear();
+        self.before = (self.root.clone(), self.torn.clone(), self.selection);
+    }
+
+    /// Forgets the reads of the operation and returns those that differ in `current`. `None`, and
+    /// nothing is forgotten, if none does, or if an earlier read does, too.
+    pub(super) fn forget_outdated(&mut self, current: &Snapshot) -> Option<Vec<Granule>> {
+        let moved = self
+            .root
+            .as_ref()
+            .filter(|root| root.as_ref() != current.root());
+        let mut outdated: Vec<Granule> = moved.iter().map(|_| Granule::Document).collect();
+        let nodes = self.outdated_of(self.fresh.iter(), current);
+        outdated.extend(nodes.cloned().map(Granule::Node));
+        if outdated.is_empty() && self.torn.is_none() {
+            return None;
+        }
+        let fresh = std::mem::take(&mut self.fresh).into_iter();
+        let fresh: Vec<_> = fresh
+            .filter_map(|id| self.nodes.remove_entry(&id))
+            .collect();
+        let now = (self.root.clone(), self.torn.clone(), self.selection);
+        (self.root, self.torn, self.selection) = self.before.clone();
+        if self.outdated(current).is_none() {
+            return Some(outdated);
+        }
+        (self.root, self.torn, self.selection) = now;
+        self.nodes.extend(fresh);
+        None
     }
 
     pub(super) fn len(&self) -> usize {
@@ -57,7 +96,10 @@ impl ReadSet {
             return;
         }
         match self.nodes.get(id) {
-            None => drop(self.nodes.insert(id.clone(), found.cloned())),
+            None => {
+                self.fresh.push(id.clone());
+                self.nodes.insert(id.clone(), found.cloned());
+            }
             Some(seen) if same(seen.as_ref(), found) => {}
             Some(_) => self.torn = Some(Some(id.clone())),
         }
@@ -80,13 +122,13 @@ impl ReadSet {
         }
     }
 
-    /// Of these nodes, one that differs in `current` from its first read.
+    /// Those of these nodes that differ in `current` from their first read.
     pub(super) fn outdated_of<'a>(
         &self,
-        mut nodes: impl Iterator<Item = &'a NodeId>,
+        nodes: impl Iterator<Item = &'a NodeId>,
         current: &Snapshot,
-    ) -> Option<&'a NodeId> {
-        nodes.find(|id| {
+    ) -> impl Iterator<Item = &'a NodeId> {
+        nodes.filter(|id| {
             let seen = self.nodes.get(*id);
             seen.is_some_and(|seen| !same(seen.as_ref(), current.shared(id)))
         })

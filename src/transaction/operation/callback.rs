@@ -65,6 +65,10 @@ impl OperationOn<DocumentTarget> for Callback {
         Ok(())
     }
 
+    fn is_code(&self) -> bool {
+        true
+    }
+
     fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         run::call(&self, on)
     }

@@ -34,6 +34,11 @@ pub(in crate::transaction) trait OperationOn<Target> {
         false
     }
 
+    /// Whether it is code of users, which runs once.
+    fn is_code(&self) -> bool {
+        false
+    }
+
     /// Runs it. If it fails midway, the caller rolls back its changes (T8).
     fn run(self, on: &mut Draft, target: &Target) -> Edited;
 }
