@@ -51,5 +51,5 @@ pub(crate) use doclock_document::internal::{
     AssemblyError, BlockedUndo, Budget, ChangeDetail, Composer, DocumentHead, EditUnit, NodeTable,
     Numbering, OBJECT, Overlay, OverlaySavepoint, PieceMap, PinnedVersion, Provenance,
     RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits, SilentReversal, Tokens, Undoing,
-    block_edits, check_room, cost, fit, plan, same, value, walk,
+    block_edits, check_room, cost, fit, order, plan, same, value, walk,
 };

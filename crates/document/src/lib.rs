@@ -58,6 +58,8 @@ mod block_edits;
 #[allow(missing_docs, missing_debug_implementations)]
 mod fit;
 #[allow(missing_docs, missing_debug_implementations)]
+mod order;
+#[allow(missing_docs, missing_debug_implementations)]
 mod overlay;
 #[allow(missing_docs, missing_debug_implementations)]
 mod piece_map;
@@ -134,6 +136,10 @@ pub mod internal {
 
     pub mod fit {
         pub use crate::fit::{FitEdit, edit};
+    }
+
+    pub mod order {
+        pub use crate::order::{Move, Siblings, moves};
     }
 
     pub mod json {

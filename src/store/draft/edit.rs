@@ -1,6 +1,5 @@
 //! The edits of a transaction: the primitives, with the replaced values filled in.
 
-use std::cell::Cell;
 use std::ops::Range;
 
 use serde_json::Value;
@@ -133,7 +132,7 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, None, text.into(), |_, _| ())
+        self.splice(id, None, text.into())
     }
 
     /// Inserts characters before the one at `offset`. Marks around that offset grow.
@@ -148,7 +147,7 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(offset..offset), text.into(), |_, _| ())
+        self.splice(id, Some(offset..offset), text.into())
     }
 
     /// Deletes the characters of a half-open range. Marks over it shrink.
@@ -158,7 +157,7 @@ impl Draft {
     /// [`EditError`]: the node does not exist, or the range is not within its text.
     pub fn delete_text(&mut self, id: impl AsNodeId, range: Range<usize>) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(range), SmolStr::default(), |_, _| ())
+        self.splice(id, Some(range), SmolStr::default())
     }
 
     /// Replaces the characters of a half-open range.
@@ -176,29 +175,24 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(range), text.into(), |_, _| ())
+        self.splice(id, Some(range), text.into())
     }
 
-    /// Replaces characters, or the whole text. Returns what `read` found in the node before.
-    pub(crate) fn splice<R: Default>(
+    /// Replaces characters, or the whole text.
+    fn splice(
         &mut self,
         id: &NodeId,
         range: Option<Range<usize>>,
         text: SmolStr,
-        read: impl Fn(&Self, &Node) -> R,
-    ) -> Result<R, EditError> {
+    ) -> Result<(), EditError> {
         // The replaced characters are read, even if they are the same.
         self.spend(Limit::Steps, |on| {
             let whole = || on.node(id).map_or(0, |node| node.text().bytes());
             range.as_ref().map_or_else(whole, Range::len) / cost::BYTES
         })?;
-        let found = Cell::default();
         self.edit((range, text), |on, (range, text)| {
-            let node = plan::find(on, id)?;
-            found.set(read(on, node));
-            plan::splice_text(node, range, text)
-        })?;
-        Ok(found.into_inner())
+            plan::splice_text(plan::find(on, id)?, range, text)
+        })
     }
 
     /// Replaces the marks of a node.

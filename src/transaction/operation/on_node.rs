@@ -37,7 +37,6 @@ mod clipboard;
 mod fitting;
 mod json;
 mod marks;
-mod order;
 mod range;
 mod text;
 mod tree;

@@ -546,9 +546,8 @@ fn bounds(range: &impl RangeBounds<usize>) -> (usize, Option<usize>) {
 /// would be neither of them.
 fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> Edited {
     let length = text.chars().count();
-    let leaves = on.splice(id, Some(range.clone()), text, |on, node| {
-        leaves_around(on, node, &range)
-    })?;
+    let leaves = leaves_around(on, plan::find(on, id)?, &range);
+    on.replace_text(id, range.clone(), text)?;
     if leaves.is_empty() || length == 0 {
         return Ok(());
     }

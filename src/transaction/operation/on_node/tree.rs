@@ -6,10 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::blocks::siblings_up_to;
 use super::fitting::{fits_block, fits_blocks, is_text, is_text_block, plain};
-use super::order::{self, Move, Siblings};
 use super::range::{attached_at, place_of};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::fit::FitEdit;
+use crate::document::order::{self, Move, Siblings};
 use crate::document::plan::find;
 use crate::document::{
     Budget, Change, ChildPosition, EditError, Limit, Node, NodeSpec, SplitPoint, View, cost,

@@ -5,7 +5,7 @@
 use crate::steps::step;
 
 /// Siblings by their original positions, some of which have moved since.
-pub(super) struct Siblings {
+pub struct Siblings {
     /// A Fenwick tree of how many siblings each position has: entry `n` covers as many positions up
     /// to `n` as its lowest bit says. A moved sibling counts at the position of the sibling that it
     /// precedes.
@@ -14,7 +14,7 @@ pub(super) struct Siblings {
 
 impl Siblings {
     /// Siblings of this number, and the position after the last.
-    pub(super) fn new(len: usize) -> Self {
+    pub fn new(len: usize) -> Self {
         let lowest_bit = |at: usize| at & at.wrapping_neg();
         let mut counts: Vec<usize> = (0..=len + 1).map(lowest_bit).collect();
         if let Some(last) = counts.last_mut() {
@@ -37,7 +37,7 @@ impl Siblings {
     }
 
     /// Takes out the sibling at a position. Returns its index before that.
-    pub(super) fn take(&mut self, place: usize) -> usize {
+    pub fn take(&mut self, place: usize) -> usize {
         self.covering(place, |count| *count -= 1);
         self.before(place)
     }
@@ -60,15 +60,15 @@ impl Siblings {
 
 /// A move of one sibling; `to` is its index afterwards.
 #[derive(Debug)]
-pub(super) struct Move {
+pub struct Move {
     /// Its index in the new order.
-    pub(super) nth: usize,
-    pub(super) from: usize,
-    pub(super) to: usize,
+    pub nth: usize,
+    pub from: usize,
+    pub to: usize,
 }
 
 /// The fewest moves to a new order, which lists the siblings by their old positions.
-pub(super) fn moves(order: &[usize]) -> Vec<Move> {
+pub fn moves(order: &[usize]) -> Vec<Move> {
     let mut siblings = Siblings::new(order.len());
     let mut moves = Vec::new();
     // From the end, so each is put before a sibling that stays, and before those put there earlier.
