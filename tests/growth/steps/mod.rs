@@ -8,6 +8,7 @@ mod budget;
 )]
 #[path = "../../common/dice.rs"]
 mod common;
+mod fitted;
 mod fuzz;
 mod marks;
 mod offsets;

@@ -8,7 +8,7 @@ use super::Fit;
 use super::node::{FitNode, FitRest, FitText};
 use super::place::FitPlace;
 use crate::mark::OBJECT;
-use crate::schema::{Schema, Symbol};
+use crate::schema::Symbol;
 use crate::{Children, EditError, Mark, Node, NodeId, NodeSpec, Position, View, plan};
 
 /// The part of a document around two positions, as a tree.
@@ -24,6 +24,9 @@ pub(super) struct FitDocument {
 
 /// Called for each node that is looked at.
 type Visit<'a> = &'a dyn Fn(&Node) -> Result<(), EditError>;
+
+/// Called with a number of nodes that are only looked up.
+type LookUp<'a> = &'a dyn Fn(usize) -> Result<(), EditError>;
 
 struct Builder<'a, V> {
     view: &'a V,
@@ -63,16 +66,16 @@ impl FitDocument {
     /// A node does not exist, or an error of `visit`.
     pub(super) fn new<V: View>(
         view: &V,
-        schema: &Schema,
+        fit: Fit<'_>,
         from: &Position,
         to: &Position,
         (whole, deep): (bool, bool),
         visit: Visit<'_>,
+        look_up: LookUp<'_>,
     ) -> Result<Option<Self>, EditError> {
-        let fit = Fit { schema };
         let around = |at| match whole {
-            true => around_block(view, fit, at),
-            false => around(view, fit, at),
+            true => around_block(view, fit, at, look_up),
+            false => around(view, fit, at, look_up),
         };
         let (Some(start), Some(end)) = (around(from)?, around(to)?) else {
             return Ok(None);
@@ -135,32 +138,43 @@ fn around<V: View>(
     view: &V,
     fit: Fit<'_>,
     at: &Position,
+    look_up: LookUp<'_>,
 ) -> Result<Option<(Vec<NodeId>, usize)>, EditError> {
     let node = plan::find(view, &at.node_id)?;
     let number = |node: &Node| fit.schema.number_of(node.kind());
-    let Some(kind) = number(node) else {
+    let is_inline = number(node).is_some_and(|kind| fit.schema.is_inline(kind));
+    let block = match is_inline {
+        true => node.parent().and_then(|parent| view.node(parent)),
+        false => Some(node),
+    };
+    let is_block = |node: &&Node| number(node).is_some_and(|it| fit.schema.is_text_block(it));
+    let Some(block) = block.filter(is_block) else {
         return Ok(None);
     };
-    let (block, offset) = match fit.schema.is_inline(kind) {
-        true => {
-            let Some(block) = node.parent().and_then(|parent| view.node(parent)) else {
-                return Ok(None);
-            };
-            let before = view.children(block.id());
-            let before = before.take_while(|child| child.id() != node.id());
-            let before: usize = before.map(|child| inline_size(fit, block, child)).sum();
-            (block, before + at.offset)
+    let mut offset = 0;
+    if is_inline {
+        let before = view.children(block.id());
+        for child in before.take_while(|child| child.id() != node.id()) {
+            look_up(1)?;
+            offset += inline_size(fit, block, child);
         }
-        false => (node, 0),
-    };
-    let mut chain = vec![block.id().clone()];
-    chain.extend(view.ancestors(block.id()).map(|node| node.id().clone()));
-    let is_block = number(block).is_some_and(|kind| fit.schema.is_text_block(kind));
+        offset += at.offset;
+    }
+    let chain = chain(view, block, look_up)?;
     let mut nodes = chain.iter().filter_map(|id| view.node(id));
-    let fits = is_block
-        && chain.len() > 1
-        && nodes.all(|node| node.text().is_empty() && number(node).is_some());
+    let fits =
+        chain.len() > 1 && nodes.all(|node| node.text().is_empty() && number(node).is_some());
     Ok(fits.then_some((chain, offset)))
+}
+
+/// A node and those around it, not more than one too many.
+fn chain<V: View>(view: &V, node: &Node, look_up: LookUp<'_>) -> Result<Vec<NodeId>, EditError> {
+    let mut chain = vec![node.id().clone()];
+    for around in view.ancestors(node.id()).take(LEVELS) {
+        look_up(1)?;
+        chain.push(around.id().clone());
+    }
+    Ok(chain)
 }
 
 /// A block and the nodes around it.
@@ -168,10 +182,10 @@ fn around_block<V: View>(
     view: &V,
     fit: Fit<'_>,
     at: &Position,
+    look_up: LookUp<'_>,
 ) -> Result<Option<(Vec<NodeId>, usize)>, EditError> {
     let node = plan::find(view, &at.node_id)?;
-    let mut chain = vec![node.id().clone()];
-    chain.extend(view.ancestors(node.id()).map(|node| node.id().clone()));
+    let chain = chain(view, node, look_up)?;
     let number = |node: &Node| fit.schema.number_of(node.kind());
     let is_block = number(node).is_some_and(|kind| !fit.schema.is_inline(kind));
     let mut above = chain.iter().skip(1).filter_map(|id| view.node(id));
@@ -251,7 +265,7 @@ impl<V: View> Builder<'_, V> {
         let on = |chain: &[NodeId]| {
             let level = chain.iter().position(|id| id == node.id())?;
             let child = chain.get(level.checked_sub(1)?)?;
-            children.position(child)
+            self.view.index_in_parent(child)
         };
         let len = children.len();
         let (first, last) = match needed {

@@ -9,6 +9,7 @@ use super::node::{FitBody, FitNode, FitSlice, FitText, size_of};
 use super::place::FitPlace;
 use super::replace::FitGap;
 use crate::schema::{StateId, Symbol};
+use crate::steps::steps;
 use crate::{Attributes, NodeId};
 
 /// A replacement that fits.
@@ -626,7 +627,11 @@ fn without_first(content: &[Rc<FitNode>], depth: usize, count: usize) -> Vec<Rc<
             let inner = without_first(first.content(), depth, count);
             [&[first.with(inner)], others].concat()
         }
-        _ => content.get(count..).unwrap_or_default().to_vec(),
+        _ => {
+            let others = content.get(count..).unwrap_or_default();
+            steps(others.len());
+            others.to_vec()
+        }
     }
 }
 

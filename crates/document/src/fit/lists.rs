@@ -1,6 +1,7 @@
 //! Wraps blocks in lists, and splits, sinks and lifts list items. The functions of
 //! prosemirror-schema-list define the results.
 
+use std::collections::HashMap;
 use std::rc::Rc;
 
 use super::blocks::{FitKind, FitRange};
@@ -9,7 +10,7 @@ use super::place::FitPlace;
 use super::replace::FitGap;
 use super::{Fit, Fitted};
 use crate::NodeId;
-use crate::schema::Symbol;
+use crate::schema::{StateId, Symbol};
 
 impl Fit<'_> {
     /// Wraps the blocks around two positions in a list, each that can be in its own item.
@@ -61,15 +62,79 @@ impl Fit<'_> {
         let mut tree = self.replace_around(root, start - shift, end, &slice, gap)?;
         let found = kinds.iter().rposition(|kind| kind.kind == list.kind)? + 1;
         let depth = kinds.len() - found;
-        let mut at = start + kinds.len() - shift;
-        for index in range.start_index()..range.end_index() {
-            if index > range.start_index() && depth > 0 && self.can_split(&tree, at, depth, &[]) {
-                tree = self.split(&tree, at, depth, &[])?;
-                at += 2 * depth;
-            }
-            at += range.parent().content()[index].size;
+        if depth > 0 {
+            tree = self.separated(&tree, start + kinds.len() - shift, depth)?;
         }
         Some((tree, from + kinds.len() - shift))
+    }
+
+    /// Splits the new nodes around the blocks at a position, so many levels of them, before each
+    /// block where both halves are valid.
+    fn separated(self, root: &Rc<FitNode>, at: usize, depth: usize) -> Option<Rc<FitNode>> {
+        let place = FitPlace::new(root, at)?;
+        let base = place.depth().checked_sub(depth)?;
+        let (list, inner, item) = (place.node(base), place.parent(), place.node(base + 1));
+        let levels = base + 1..=place.depth();
+        if levels
+            .clone()
+            .any(|level| self.is_isolating(place.node(level)))
+        {
+            return Some(root.clone());
+        }
+        let blocks = inner.content();
+        let may_begin = self.valid_ends(inner.kind, blocks);
+        let mut groups: Vec<Vec<Rc<FitNode>>> = vec![Vec::new()];
+        let mut items = self.after(list.kind, self.start(list.kind), item)?;
+        let mut state = self.start(inner.kind);
+        for (block, may_begin) in blocks.iter().zip(may_begin) {
+            let next = self.after(list.kind, items, item);
+            let next = next.filter(|next| self.may_end(list.kind, *next));
+            let is_whole = groups.last().is_some_and(|group| !group.is_empty());
+            if let Some(next) = next
+                && is_whole
+                && may_begin
+                && self.may_end(inner.kind, state)
+            {
+                (items, state) = (next, self.start(inner.kind));
+                groups.push(Vec::new());
+            }
+            state = self.after(inner.kind, state, block)?;
+            groups.last_mut()?.push(block.clone());
+        }
+        let items = groups.into_iter().map(|group| {
+            let levels = levels.clone().rev();
+            levels.fold(group, |content, level| {
+                vec![place.node(level).with(content)]
+            })
+        });
+        let list_of_all = list.with(items.flatten().collect());
+        let (from, slice) = (place.before(base), FitSlice::new(vec![list_of_all], 0, 0));
+        self.replace(root, from, from + list.size, &slice)
+    }
+
+    /// For each of some siblings whether it and those after it are valid content of a type.
+    fn valid_ends(self, kind: Symbol, siblings: &[Rc<FitNode>]) -> Vec<bool> {
+        // The states from one of them on are soon those from another one on.
+        let mut known: HashMap<(usize, StateId), bool> = HashMap::new();
+        let ends = (0..siblings.len()).map(|begin| {
+            let (mut at, mut state) = (begin, Some(self.start(kind)));
+            let mut passed = Vec::new();
+            let is_valid = loop {
+                let Some(here) = state else { break false };
+                if let Some(known) = known.get(&(at, here)) {
+                    break *known;
+                }
+                let Some(sibling) = siblings.get(at) else {
+                    break self.may_end(kind, here);
+                };
+                passed.push((at, here));
+                state = self.after(kind, here, sibling);
+                at += 1;
+            };
+            known.extend(passed.into_iter().map(|passed| (passed, is_valid)));
+            is_valid
+        });
+        ends.collect()
     }
 
     /// Splits the list item that has a range in one of its text blocks.
@@ -222,20 +287,19 @@ impl Fit<'_> {
     }
 
     fn lift_out_of_list(self, root: &Rc<FitNode>, range: &FitRange) -> Option<Rc<FitNode>> {
-        let mut tree = root.clone();
         let list = range.parent();
-        let mut at = range.end();
+        let items = list.content().get(range.start_index()..range.end_index())?;
         // The items become one.
-        for index in (range.start_index() + 1..range.end_index()).rev() {
-            at -= list.content()[index].size;
-            tree = self.fitted(&tree, at - 1, at + 1, &FitSlice::default())?;
-        }
-        let start = FitPlace::new(&tree, range.start())?;
-        let item = start.node_after()?;
-        let merged = range.end_index() - range.start_index() - 1;
-        if range.end() - 2 * merged != range.start() + item.size {
+        let item = items.first()?;
+        let content = items.iter().flat_map(|item| item.content()).cloned();
+        let content: Vec<_> = content.collect();
+        if items.iter().any(|item| item.is_atom()) || !self.is_valid(item.kind, &content) {
             return None;
         }
+        let one = FitSlice::new(vec![item.with(content)], 0, 0);
+        let tree = self.replace(root, range.start(), range.end(), &one)?;
+        let start = FitPlace::new(&tree, range.start())?;
+        let item = start.node_after()?;
         let at_start = range.start_index() == 0;
         let at_end = range.end_index() == list.content().len();
         let above = start.depth().checked_sub(1)?;

@@ -6,6 +6,7 @@ use std::rc::Rc;
 use super::Fit;
 use super::node::{FitBody, FitNode};
 use crate::schema::{StateId, Symbol};
+use crate::steps::step;
 
 /// New nodes while they are made.
 #[derive(Default)]
@@ -36,6 +37,7 @@ impl Fit<'_> {
 
     /// The state after a child.
     pub(super) fn after(self, kind: Symbol, state: StateId, child: &FitNode) -> Option<StateId> {
+        step();
         match &child.body {
             // Where the first leads to the same state as before, all others do.
             FitBody::Rest(rest) => {
@@ -43,10 +45,12 @@ impl Fit<'_> {
                 if kind == rest.of && self.after_kind(kind, rest.before, rest.first) == Some(here) {
                     return Some(rest.after);
                 }
+                if rest.kinds.is_empty() {
+                    self.is_unsure.set(true);
+                    return None;
+                }
                 let mut runs = rest.kinds.iter();
-                let after = |state, run: &(Symbol, usize)| self.after_run(kind, state, *run);
-                runs.try_fold(state, after)
-                    .filter(|_| !rest.kinds.is_empty())
+                runs.try_fold(state, |state, run| self.after_run(kind, state, *run))
             }
             FitBody::Text(text) if text.special && self.schema.is_code(kind) => None,
             _ => self.after_kind(kind, state, child.kind),

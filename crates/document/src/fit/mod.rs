@@ -21,13 +21,14 @@ mod ranges;
 mod reconcile;
 mod replace;
 
+use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::block_edits::BlockEdits;
 use crate::schema::Schema;
 use crate::{
     Attributes, EditError, Fragment, Mark, Node, NodeId, NodeSpec, Position, Selection,
-    TextSelection, View,
+    TextSelection, View, cost,
 };
 use blocks::FitKind;
 use build::FitDocument;
@@ -41,6 +42,8 @@ type Fitted = Option<(Rc<FitNode>, usize)>;
 #[derive(Clone, Copy)]
 struct Fit<'s> {
     schema: &'s Schema,
+    /// Set where a decision depends on the types of nodes that were left out.
+    is_unsure: &'s Cell<bool>,
 }
 
 /// An edit between two positions.
@@ -119,11 +122,16 @@ pub fn edit<E: BlockEdits>(
     edit: &FitEdit<'_>,
     visit: &dyn Fn(&E, &Node) -> Result<(), EditError>,
 ) -> Result<bool, EditError> {
-    let fit = Fit { schema };
+    let is_unsure = Cell::new(false);
+    let fit = Fit {
+        schema,
+        is_unsure: &is_unsure,
+    };
     for deep in [false, true] {
         let visit = |node: &Node| visit(on, node);
         let whole = matches!(edit, FitEdit::DeleteBlock);
-        let document = FitDocument::new(&*on, schema, from, to, (whole, deep), &visit)?;
+        let look_up = |nodes| on.spend_steps(&|_| cost::LOOKED_UP * nodes);
+        let document = FitDocument::new(&*on, fit, from, to, (whole, deep), &visit, &look_up)?;
         let Some(document) = document else {
             return Ok(false);
         };
@@ -141,8 +149,7 @@ pub fn edit<E: BlockEdits>(
             document.reconcile(on, fit, &tree, caret, edit.moves() && is_here)?;
             return Ok(true);
         }
-        // The types of nodes that were left out may matter.
-        if document.children.is_empty() {
+        if !is_unsure.get() {
             break;
         }
     }

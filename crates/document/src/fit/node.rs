@@ -4,6 +4,7 @@ use std::ops::Range;
 use std::rc::Rc;
 
 use crate::schema::{StateId, Symbol};
+use crate::steps::{step, steps};
 use crate::{Attributes, Mark, NodeId};
 
 /// A node of the tree. Its parts are shared with those of other trees.
@@ -167,6 +168,7 @@ impl FitNode {
 }
 
 pub(super) fn size_of(content: &[Rc<FitNode>]) -> usize {
+    steps(content.len());
     content.iter().map(|node| node.size).sum()
 }
 
@@ -175,6 +177,7 @@ pub(super) fn cut(content: &[Rc<FitNode>], from: usize, to: usize) -> Vec<Rc<Fit
     let mut part = Vec::new();
     let mut start = 0;
     for node in content {
+        step();
         let end = start + node.size;
         if end > from && start < to {
             let whole = start >= from && end <= to;

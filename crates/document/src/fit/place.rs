@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::node::{FitNode, FitSlice, cut};
+use crate::steps::steps;
 
 /// A position and the nodes around it, as `ResolvedPos` of ProseMirror.
 #[derive(Clone, Debug)]
@@ -31,6 +32,7 @@ impl FitPlace {
                 here += child.size;
                 index += 1;
             }
+            steps(index + 1);
             path.push((node.clone(), index, start));
             match content.get(index) {
                 Some(child) if here < at && !child.is_atom() => {

@@ -236,12 +236,9 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
         };
         let len = self.on.node(id).map(|node| node.text().len());
         let at_end = len == Some(start + last.text.len());
-        let line = block.id.as_ref().and_then(|id| self.before.lines.get(id));
-        let adjacent = line.is_some_and(|line| {
-            line.windows(2)
-                .any(|pair| pair[0] == *id && pair[1] == *next_id)
-        });
-        at_end && adjacent
+        at_end
+            && block.id.as_ref() == self.on.parent(id)
+            && self.on.next_sibling(id).map(crate::Node::id) == Some(next_id)
     }
 
     /// Cuts the texts of the document into the parts that the tree has, and deletes the others.
@@ -478,7 +475,8 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
             }
             _ => first.id.clone().filter(|id| !self.taken.contains(id)),
         });
-        let index = first.and_then(|first| node.children().position(&first));
+        let first = first.filter(|first| self.on.parent(first) == Some(id));
+        let index = first.and_then(|first| self.on.index_in_parent(&first));
         let at = SplitPoint {
             text: node.text().len(),
             children: index.unwrap_or(len),
