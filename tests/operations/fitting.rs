@@ -744,3 +744,22 @@ fn tree_06_blocks_are_wrapped_in_items_of_the_given_type() {
     let error = refused(&editor(), wrap(element("quote", [])));
     assert!(does_not_fit(&error), "{error}");
 }
+
+/// Each of the pasted nodes is placed elsewhere than the one before it, and copies those after it.
+#[test]
+fn tree_06_a_paste_whose_nodes_are_placed_one_by_one_counts_for_the_limits() {
+    let editor = page([p("one")]);
+    let limited = Editor::new(editor.store().clone(), "bob");
+    let limited = limited.with_limits(Limits::new().with(Limit::Steps, 800_000));
+    let block = |nth: usize| match nth % 2 {
+        0 => element("p", []),
+        _ => element("item", [element("p", [])]),
+    };
+    let paste = |size| paste_fragment(1, fragment((0..size).map(block))).on("one");
+    limited.execute(paste(100)).unwrap();
+    let error = refused(&limited, paste(2_000));
+    assert!(
+        matches!(error, OperationError::Edit(EditError::Limit(_))),
+        "{error}"
+    );
+}

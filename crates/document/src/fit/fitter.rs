@@ -10,7 +10,7 @@ use super::place::FitPlace;
 use super::replace::FitGap;
 use crate::schema::{StateId, Symbol};
 use crate::steps::steps;
-use crate::{Attributes, NodeId};
+use crate::{Attributes, NodeId, cost};
 
 /// A replacement that fits.
 #[derive(Debug)]
@@ -181,6 +181,9 @@ impl<'f, 's> Fitter<'f, 's> {
         let mut left = 1_000 + 8 * self.unplaced.size();
         while self.unplaced.size() > 0 {
             left = left.checked_sub(1)?;
+            if !(self.fit.spend)(self.width() / cost::SIBLINGS) {
+                return None;
+            }
             match self.find_fittable() {
                 Some(found) => self.place(found)?,
                 None => {
@@ -226,6 +229,20 @@ impl<'f, 's> Fitter<'f, 's> {
             slice,
             gap: None,
         })
+    }
+
+    /// How many siblings a step copies: those at the start of the slice and at the end of what is
+    /// placed.
+    fn width(&self) -> usize {
+        let slice = &self.unplaced;
+        let ahead = (0..=slice.open_start).map(|depth| content_at(&slice.content, depth).len());
+        let mut placed = self.placed.as_slice();
+        let mut width = ahead.sum::<usize>() + placed.len();
+        while let Some(last) = placed.last() {
+            placed = last.content();
+            width += placed.len();
+        }
+        width
     }
 
     /// Finds a node at the start of the slice, and an open node that has a place for it.

@@ -44,6 +44,8 @@ struct Fit<'s> {
     schema: &'s Schema,
     /// Set where a decision depends on the types of nodes that were left out.
     is_unsure: &'s Cell<bool>,
+    /// Spends steps. Returns `false` if there are no more.
+    spend: &'s dyn Fn(usize) -> bool,
 }
 
 /// An edit between two positions.
@@ -123,11 +125,12 @@ pub fn edit<E: BlockEdits>(
     visit: &dyn Fn(&E, &Node) -> Result<(), EditError>,
 ) -> Result<bool, EditError> {
     let is_unsure = Cell::new(false);
-    let fit = Fit {
-        schema,
-        is_unsure: &is_unsure,
-    };
     for deep in [false, true] {
+        let fit = Fit {
+            schema,
+            is_unsure: &is_unsure,
+            spend: &|steps| on.spend_steps(&|_| steps).is_ok(),
+        };
         let visit = |node: &Node| visit(on, node);
         let whole = matches!(edit, FitEdit::DeleteBlock);
         let look_up = |nodes| on.spend_steps(&|_| cost::LOOKED_UP * nodes);
@@ -138,7 +141,15 @@ pub fn edit<E: BlockEdits>(
         if !fit.applies(&document, edit) {
             return Ok(false);
         }
-        if let Some((tree, caret)) = fit.run(&document, edit) {
+        let fitted = fit.run(&document, edit);
+        // There may be none because there were no more steps.
+        on.spend_steps(&|_| 0)?;
+        if let Some((tree, caret)) = fitted {
+            let fit = Fit {
+                schema,
+                is_unsure: &is_unsure,
+                spend: &|_| true,
+            };
             // Of a selection elsewhere, nothing moves.
             let is_here = match on.selected() {
                 Some(Selection::Text(TextSelection { anchor, focus })) => {
