@@ -131,8 +131,8 @@ fn a_line_of_many_texts_is_read_once() {
     }
 }
 
-/// The types of all siblings were read before the edit was refused. The block was searched for among
-/// all siblings before it.
+/// The types of all siblings were read before the edit was refused. The block was searched for
+/// among all siblings before it.
 #[test]
 fn an_edit_of_one_block_reads_the_blocks_around_it_only() {
     type Edit = fn(&str) -> Operation;

@@ -222,7 +222,8 @@ pub fn insert_paragraph_over(extent: impl Into<TextSpan>) -> NodeOperation {
     .into()
 }
 
-/// Begins a new block of another type: [`insert_paragraph`] with a type.
+/// Begins a new block of another type: [`insert_paragraph`] with a type. Under a schema, it is an
+/// error if that type does not fit.
 pub fn insert_paragraph_of(offset: usize, kind: impl Into<SmolStr>) -> NodeOperation {
     InsertParagraph {
         offset,
