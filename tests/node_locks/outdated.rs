@@ -1,7 +1,9 @@
 //! An operation reads the document as it is when its nodes are locked (NODE LOCKS 6).
 
+use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use doclock::document::{Attributes, Fragment, Limit, Limits, TextUnit};
 use doclock::lock::node::Scope;
@@ -12,6 +14,7 @@ use doclock::{
     CommitError, DataStore, Draft, StoreOptions, Transaction, View, codes::CodedError, dsl::*,
 };
 
+use super::common::Dice;
 use super::patient;
 
 /// A page with two paragraphs, a list of two items and an empty paragraph, under a schema or not.
@@ -213,4 +216,54 @@ fn node_locks_06_an_operation_that_runs_again_counts_once() {
     ann.run([wrap_node(element("quote", [])).on("p-one")])
         .unwrap();
     ann.commit().unwrap();
+}
+
+/// Three owners run random operations side by side, each transaction on the nodes that it locks on
+/// its way. The operations one after the other, in the order of versions, have the same result.
+#[test]
+fn node_locks_06_operations_beside_others_are_those_of_the_order_of_versions() {
+    let given = std::env::var("SEED").ok();
+    let given = given.and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0));
+    println!("SEED={seed}");
+    let (mut committed, mut refused) = (0, 0);
+    for round in 0..60 {
+        let store = page(true);
+        let transactions = |owner: u64| {
+            let mut dice = Dice(seed.wrapping_add(3 * round + owner));
+            let mut done = Vec::new();
+            for _ in 0..4 {
+                let mut chosen = operations();
+                let chosen = [(); 2].map(|()| chosen.swap_remove(dice.below(chosen.len())));
+                let mut open = begin(&store, ["ann", "bob", "cat"][owner as usize]);
+                let outcome = chosen.iter().try_for_each(|it| open.run([it.clone()]));
+                // One without a change has the version that it has read.
+                let changes = !open.changes().is_empty();
+                let outcome = outcome.map(|()| open.commit().map(|commit| commit.version));
+                let outcome = outcome.map(|it| it.map(|version| (version, !changes)));
+                done.extend(outcome.ok().and_then(Result::ok).map(|it| (it, chosen)));
+            }
+            done
+        };
+        let transactions = &transactions;
+        let mut all: Vec<_> = thread::scope(|scope| {
+            let owners = [0, 1, 2].map(|owner| scope.spawn(move || transactions(owner)));
+            owners
+                .into_iter()
+                .flat_map(|owner| owner.join().unwrap())
+                .collect()
+        });
+        all.sort_by_key(|(version, _)| *version);
+        (committed, refused) = (committed + all.len(), refused + 12 - all.len());
+        let replayed = page(true);
+        for (version, operations) in all {
+            let mut alone = replayed.begin("replay").unwrap();
+            let outcome = alone.run(operations.clone());
+            outcome.unwrap_or_else(|error| panic!("{version:?}, {operations:?}: {error}"));
+            alone.commit().unwrap();
+        }
+        assert_eq!(shape(&store), shape(&replayed), "round {round}");
+    }
+    println!("{committed} committed, {refused} refused");
+    assert!(committed > refused / 4, "{committed} of {refused}");
 }
