@@ -36,10 +36,10 @@ pub use doclock_document::schema;
 #[doc(inline)]
 pub use doclock_document::{
     AttributePatch, AttributeValue, Attributes, AttributesIter, Change, Changes, ChildPosition,
-    Children, Descendants, EditError, Fragment, IntegrityError, JsonError, Limit, LimitExceeded,
-    Limits, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, OffsetError, Position,
-    RightHalf, Selection, Snapshot, SnapshotProgress, SplitPoint, Text, TextSelection, TextUnit,
-    UndoConflict, View, check,
+    Children, Descendants, EditError, Fragment, HeaderPart, IntegrityError, JsonError, Limit,
+    LimitExceeded, Limits, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, OffsetError,
+    Position, RightHalf, Selection, Snapshot, SnapshotProgress, SplitPoint, TableSide, Text,
+    TextSelection, TextUnit, UndoConflict, View, check,
 };
 /// Types of other crates in signatures of this module.
 #[doc(no_inline)]
@@ -51,5 +51,5 @@ pub(crate) use doclock_document::internal::{
     AssemblyError, BlockedUndo, Budget, ChangeDetail, Composer, DocumentHead, EditUnit, NodeTable,
     Numbering, OBJECT, Overlay, OverlaySavepoint, PieceMap, PinnedVersion, Provenance,
     RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits, SilentReversal, Tokens, Undoing,
-    block_edits, check_room, cost, fit, order, plan, same, value, walk,
+    block_edits, check_room, cost, fit, order, plan, same, table, value, walk,
 };

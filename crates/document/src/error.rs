@@ -131,6 +131,22 @@ pub enum EditError {
         /// The content expression of its type.
         content: SmolStr,
     },
+    /// An edit of a table is not in one, by the rules of the store's schema.
+    #[error("node {id} is in no {role} of a table: the schema has no node type with that table role, or no such node is around it", id = Brief(.id))]
+    NotInTable {
+        /// The node.
+        id: NodeId,
+        /// What is missing: `table`, `row`, `cell` or `header_cell`.
+        role: &'static str,
+    },
+    /// A table does not allow an edit.
+    #[error("the table {id} cannot be edited in this way: {rule}", id = Brief(.id))]
+    TableRule {
+        /// The table.
+        id: NodeId,
+        /// The rule that the edit would violate.
+        rule: &'static str,
+    },
     /// The value of an attribute is nested deeper than
     /// [`Attributes::MAX_LEVELS`](crate::Attributes::MAX_LEVELS).
     #[error(
@@ -252,6 +268,8 @@ impl EditError {
             | Self::MarkOutOfRange { id, .. }
             | Self::TooDeep { id, .. }
             | Self::DoesNotFit { id, .. }
+            | Self::NotInTable { id, .. }
+            | Self::TableRule { id, .. }
             | Self::Cycle { id, .. }
             | Self::RootDeleted { id }
             | Self::RootMoved { id, .. }
@@ -297,6 +315,8 @@ codes! { inherent EditError {
     Self::MarkOutOfRange { id, kind, start, end, len } => "markOutOfRange";
     Self::TooDeep { id, mark, attribute, levels, limit } => "attributeTooDeep";
     Self::DoesNotFit { id, parent, content } => "doesNotFit";
+    Self::NotInTable { id, role } => "notInTable";
+    Self::TableRule { id, rule } => "tableRule";
     Self::Cycle { id, parent } => "nodeCycle";
     Self::NotAChild { parent, child } => "notAChild";
     Self::RootDeleted { id } => "rootDeleted";

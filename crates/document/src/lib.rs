@@ -48,6 +48,7 @@ mod sizes;
 mod snapshot;
 mod spec;
 mod steps;
+mod table;
 mod text;
 mod touched;
 mod view;
@@ -96,6 +97,7 @@ pub use provenance::UndoConflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::{Snapshot, SnapshotProgress};
 pub use spec::{JsonError, NodeSpec};
+pub use table::{HeaderPart, TableSide};
 pub use text::{OffsetError, Text, TextUnit};
 pub use value::AttributeValue;
 pub use view::{Descendants, View};
@@ -144,6 +146,10 @@ pub mod internal {
 
     pub mod json {
         pub use crate::json::{line_and_column, offset, reason};
+    }
+
+    pub mod table {
+        pub use crate::table::{TableEdit, edit};
     }
 
     pub mod plan {

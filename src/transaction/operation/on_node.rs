@@ -38,6 +38,7 @@ mod fitting;
 mod json;
 mod marks;
 mod range;
+mod tables;
 mod text;
 mod tree;
 
@@ -109,6 +110,20 @@ operations! {
         Update => update_node;
         TransformNode => transform_node;
         SetRoot => set_root;
+    }
+
+    tables {
+        AddTableRow => add_table_row;
+        AddTableColumn => add_table_column;
+        DeleteTableRows => delete_table_rows, delete_table_rows_up_to;
+        DeleteTableColumns => delete_table_columns, delete_table_columns_up_to;
+        MergeCells => merge_cells;
+        SplitCell => split_cell;
+        ToggleHeader => toggle_header, toggle_header_up_to;
+        ClearCells => clear_cells, clear_cells_up_to;
+        MoveTableRow => move_table_row;
+        MoveTableColumn => move_table_column;
+        FixTable => fix_table;
     }
 
     clipboard {

@@ -25,7 +25,7 @@ use std::cell::Cell;
 use std::rc::Rc;
 
 use crate::block_edits::BlockEdits;
-use crate::schema::Schema;
+use crate::schema::{Schema, Symbol};
 use crate::{
     Attributes, EditError, Fragment, Mark, Node, NodeId, NodeSpec, Position, Selection,
     TextSelection, View, cost,
@@ -46,6 +46,18 @@ struct Fit<'s> {
     is_unsure: &'s Cell<bool>,
     /// Spends steps. Returns `false` if there are no more.
     spend: &'s dyn Fn(usize) -> bool,
+}
+
+/// A new node with the content that it needs.
+pub(crate) fn filled(schema: &Schema, kind: Symbol) -> Option<NodeSpec> {
+    Some(spec_of(schema, &*Fit { schema }.filled(kind)?))
+}
+
+fn spec_of(schema: &Schema, node: &FitNode) -> NodeSpec {
+    let children = node.content().iter().map(|child| spec_of(schema, child));
+    NodeSpec::new(schema.kind_of(node.kind).clone())
+        .with_attributes(node.attributes.clone())
+        .with_children(children)
 }
 
 /// An edit between two positions.

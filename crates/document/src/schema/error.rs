@@ -33,12 +33,12 @@ pub enum SchemaError {
     /// A mark is named `_`, which means all marks.
     #[error("no mark can be named `_`, which means all marks")]
     MarkUnderscore,
-    /// Two types or two marks have the same name.
+    /// Two types or two marks have the same name, or two types the same role in a table.
     #[error("there are two {what}s named {name}", name = Brief(.name))]
     Duplicate {
         /// The name.
         name: SmolStr,
-        /// The kind of name: `type` or `mark`.
+        /// The kind of name: `type`, `mark` or `table role`.
         what: &'static str,
     },
     /// A group has the name of a type, so the name would be ambiguous in expressions.

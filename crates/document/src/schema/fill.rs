@@ -2,7 +2,7 @@
 
 use smol_str::SmolStr;
 
-use super::{NodeType, Schema, StateId, Symbol, TypeRules};
+use super::{NodeType, Schema, StateId, Symbol, TableRole, TypeRules};
 use crate::Attributes;
 use crate::steps::step;
 
@@ -132,6 +132,17 @@ impl Schema {
 
     pub(crate) fn is_code(&self, number: Symbol) -> bool {
         self.of(number).1.code
+    }
+
+    /// What nodes of a type are in a table.
+    pub(crate) fn table_role(&self, kind: &str) -> Option<TableRole> {
+        self.of(self.symbol(kind)?).1.table_role
+    }
+
+    /// The type with a role in a table.
+    pub(crate) fn table_type(&self, role: TableRole) -> Option<Symbol> {
+        let mut types = self.table_types.iter();
+        types.find(|(of, _)| *of == role).map(|(_, kind)| *kind)
     }
 
     /// Whether an edit may create a node of a type by itself.

@@ -49,7 +49,7 @@ use automaton::VisitBudget;
 pub(crate) use automaton::{StateId, Symbol};
 use content::CompiledContent;
 pub use error::{AttributeFault, ExpressionError, SchemaError, SchemaViolation};
-pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, ValueType};
+pub use spec::{AttributeSpec, MarkType, NodeType, SchemaBuilder, TableRole, ValueType};
 
 /// The schema of a document: its node types, and the children, attributes, text and marks of each
 /// type.
@@ -110,6 +110,8 @@ pub struct Schema {
     types: Vec<TypeRules>,
     numbers: HashMap<SmolStr, Symbol>,
     marks: HashMap<SmolStr, MarkRules>,
+    /// The types with a role in a table.
+    table_types: Vec<(TableRole, Symbol)>,
 }
 
 #[derive(Clone)]
@@ -199,6 +201,7 @@ impl Schema {
             _ => {}
         }
         Ok(Self {
+            table_types: table_types(&spec)?,
             spec,
             types,
             numbers,
@@ -238,6 +241,22 @@ fn numbered<'a>(
         }
     }
     Ok(numbers)
+}
+
+/// The types with a role in a table; no two have the same one.
+fn table_types(spec: &SchemaBuilder) -> Result<Vec<(TableRole, Symbol)>, SchemaError> {
+    let mut types = Vec::new();
+    for (number, (_, node)) in (0..).zip(&spec.nodes.0) {
+        let Some(role) = node.table_role else {
+            continue;
+        };
+        if types.iter().any(|(of, _)| *of == role) {
+            let (name, what) = (role.name().into(), "table role");
+            return Err(SchemaError::Duplicate { name, what });
+        }
+        types.push((role, number));
+    }
+    Ok(types)
 }
 
 fn good_name(name: &SmolStr, what: &'static str) -> Result<(), SchemaError> {

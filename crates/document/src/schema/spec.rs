@@ -58,7 +58,7 @@ impl SchemaBuilder {
 /// In JSON all fields are optional: `{"group": "block", "content": "inline*", "text": false,
 /// "marks": "bold link", "attributes": {"level": {"type": "integer", "default": 1}},
 /// "unknownAttributes": false, "inline": false, "defining": true, "isolating": false,
-/// "code": false}`.
+/// "code": false, "tableRole": "cell"}`.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 #[must_use]
@@ -83,6 +83,8 @@ pub struct NodeType {
     pub(super) isolating: bool,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) code: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) table_role: Option<TableRole>,
 }
 
 impl NodeType {
@@ -161,9 +163,58 @@ impl NodeType {
         self
     }
 
+    /// Sets what nodes of the type are in a table. The operations on tables need a type for each
+    /// role that they use; two types cannot have the same role.
+    ///
+    /// ```
+    /// use doclock::schema::{NodeType, Schema, TableRole};
+    ///
+    /// let schema = Schema::builder()
+    ///     .node("table", NodeType::new().content("row+").table_role(TableRole::Table))
+    ///     .node("row", NodeType::new().content("cell*").table_role(TableRole::Row))
+    ///     .node("cell", NodeType::new().content("text*").table_role(TableRole::Cell))
+    ///     .node("text", NodeType::new())
+    ///     .build()?;
+    /// assert!(serde_json::to_string(&schema)?.contains(r#""tableRole":"row""#));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn table_role(mut self, role: TableRole) -> Self {
+        self.table_role = Some(role);
+        self
+    }
+
     /// The names of the allowed marks; `None` for all.
     pub(super) fn allowed_marks(&self) -> Option<&str> {
         self.marks.as_deref().filter(|marks| marks.trim() != "_")
+    }
+}
+
+/// What the nodes of a type are in a table, as in the package prosemirror-tables. A table has rows
+/// as children, and a row has cells.
+///
+/// In JSON and in errors: `table`, `row`, `cell`, `header_cell`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TableRole {
+    /// A table.
+    Table,
+    /// A row of a table.
+    Row,
+    /// A cell. It spans as many columns and rows as its attributes `colspan` and `rowspan` say, 1
+    /// without them. `colwidth` is a list with the width of each of its columns.
+    Cell,
+    /// A cell that is a header, with the same attributes.
+    HeaderCell,
+}
+
+impl TableRole {
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Table => "table",
+            Self::Row => "row",
+            Self::Cell => "cell",
+            Self::HeaderCell => "header_cell",
+        }
     }
 }
 

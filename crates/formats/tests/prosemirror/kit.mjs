@@ -115,6 +115,34 @@ export function kit(name, schema = schemas[name], words = allWords, codes = allC
       one([nodes.table_cell, nodes.table_header])
         .create({colspan: 1 + random(2), colwidth: one([null, [9]])}, blocks(depth, 1)))))
   const document = () => nodes.doc.create(null, blocks(3, 1))
+  // A table of random cells with spans, in a document.
+  function tableDocument() {
+    const width = 1 + random(5), height = 1 + random(5), taken = []
+    const free = (row, col) => row < height && col < width && !taken[row * width + col]
+    const header = random(4), widths = random(3) ? [] : some(width, () => one([40, 80]))
+    const rows = []
+    for (let row = 0; row < height; row++) {
+      const cells = []
+      for (let col = 0; col < width; col++) {
+        if (!free(row, col)) continue
+        let colspan = 1, rowspan = 1
+        while (free(row, col + colspan) && !random(4)) colspan++
+        while (row + rowspan < height && !random(4)) rowspan++
+        for (let r = 0; r < rowspan; r++) for (let c = 0; c < colspan; c++) {
+          taken[(row + r) * width + col + c] = true
+        }
+        const isHeader = header & 1 && !row || header & 2 && !col || !random(8)
+        const own = Array.from({length: colspan}, (_, nth) => widths[col + nth] || 0)
+        const type = isHeader ? nodes.table_header : nodes.table_cell
+        const colwidth = own.some(width => width) ? own : null
+        const content = random(3) ? blocks(random(3) ? 0 : 1, 1) : [nodes.paragraph.create()]
+        cells.push(type.create({colspan, rowspan, colwidth}, content))
+      }
+      rows.push(nodes.table_row.create(null, cells))
+    }
+    const table = nodes.table.create(null, rows)
+    return nodes.doc.create(null, [...blocks(0, 0), table, ...blocks(0, 0)])
+  }
 
   function position(doc) {
     for (;;) {
@@ -224,7 +252,7 @@ export function kit(name, schema = schemas[name], words = allWords, codes = allC
       }
     }
   }
-  return {name, schema, document, command, wild, range, slice, randomMark, words, allowed, markSet, block}
+  return {name, schema, document, tableDocument, command, wild, range, slice, randomMark, words, allowed, markSet, block}
 }
 function depth(content, end) {
   const child = end ? content.lastChild : content.firstChild

@@ -38,16 +38,19 @@ pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
             },
         }),
         _ => {
-            let cell = json!({"content": "block+", "isolating": true, "attributes": {
-                "colspan": {"type": "integer", "default": 1},
-                "rowspan": {"type": "integer", "default": 1},
-                "colwidth": {"type": "array"},
-            }});
+            let cell = |role: &str| {
+                json!({"content": "block+", "isolating": true, "tableRole": role, "attributes": {
+                    "colspan": {"type": "integer", "default": 1},
+                    "rowspan": {"type": "integer", "default": 1},
+                    "colwidth": {"type": "array"},
+                }})
+            };
+            let table = "table-row+";
             json!({"nodes": {
-                "table": {"group": "block", "content": "table-row+", "isolating": true},
-                "table-row": {"content": "(table-cell | table-header)*"},
-                "table-cell": cell,
-                "table-header": cell,
+                "table": {"group": "block", "content": table, "isolating": true, "tableRole": "table"},
+                "table-row": {"content": "(table-cell | table-header)*", "tableRole": "row"},
+                "table-cell": cell("cell"),
+                "table-header": cell("header_cell"),
             }})
         }
     };

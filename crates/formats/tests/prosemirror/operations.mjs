@@ -8,6 +8,12 @@ import {
 } from "prosemirror-commands"
 import {liftListItem, sinkListItem, splitListItem, wrapInList} from "prosemirror-schema-list"
 import {EditorState, NodeSelection, TextSelection} from "prosemirror-state"
+import {
+  CellSelection, TableMap, addColumnAfter, addColumnBefore, addRowAfter, addRowBefore,
+  deleteCellSelection, deleteColumn, deleteRow, deleteTable, fixTables, mergeCells,
+  moveTableColumn, moveTableRow, setCellAttr, splitCell, splitCellWithType, tableNodeTypes,
+  toggleHeader, toggleHeaderCell, toggleHeaderColumn, toggleHeaderRow,
+} from "prosemirror-tables"
 import {begin, breakingSchemas, isWhole, kit, one, random} from "./kit.mjs"
 
 const [seed, count] = process.argv.slice(2).map(Number)
@@ -57,6 +63,32 @@ const selections = {
     return list.length ? NodeSelection.create(doc, one(list)) : null
   },
 }
+// Selections in the first table, which is whole: of one cell, or of those between two.
+function table(doc) {
+  let found = null
+  doc.forEach((node, pos) => { if (node.type.name == "table") found = {node, start: pos + 1} })
+  return found
+}
+function cellsOf(doc) {
+  const found = table(doc)
+  return found ? [...new Set(TableMap.get(found.node).map)].map(pos => found.start + pos) : []
+}
+selections.cell = doc => {
+  const cells = cellsOf(doc)
+  return cells.length ? CellSelection.create(doc, one(cells)) : null
+}
+selections.cells = doc => {
+  const cells = cellsOf(doc)
+  return cells.length ? CellSelection.create(doc, one(cells), one(cells)) : null
+}
+// One with a span, if there is one.
+selections.span = doc => {
+  const cells = cellsOf(doc).filter(pos => {
+    const {colspan, rowspan} = doc.nodeAt(pos).attrs
+    return colspan > 1 || rowspan > 1
+  })
+  return cells.length ? CellSelection.create(doc, one(cells)) : selections.cell(doc)
+}
 const of = (...names) => doc => selections[one(names)](doc)
 const ranged = of("range", "range", "edges")
 
@@ -80,6 +112,42 @@ const listed = command => [of("caret", "range", "edges", "empty"), ({schema}) =>
   item(schema) && [{item: item(schema).name}, command(item(schema))]]
 const plainCommand = (select, command) => [select, () => [{}, command]]
 
+// Commands on tables have documents of their own.
+const inTable = (select, make) => {
+  const command = [of(...select), kit => kit.schema.nodes.table ? make(kit) : null]
+  command.tables = true
+  return command
+}
+const plainTable = (select, command) => inTable(select, () => [{}, command])
+// The rows or the columns of the first and the last selected cell.
+function moves(axis, command) {
+  return inTable(["cells"], () => [{}, (current, dispatch) => {
+    const {$anchorCell, $headCell} = current.selection, {node, start} = table(current.doc)
+    const line = $cell => TableMap.get(node).findCell($cell.pos - start)[axis]
+    return command({from: line($anchorCell), to: line($headCell)})(current, dispatch)
+  }])
+}
+// What a table is repaired to by the plugin of tables, which repairs as long as it changes anything.
+function whole(doc) {
+  for (let nth = 0; nth < 9; nth++) {
+    const tr = fixTables(EditorState.create({doc}))
+    if (!tr) return doc
+    doc = tr.doc
+  }
+  return null
+}
+// A document with a table that is not whole any more.
+function damaged(doc) {
+  const {tr} = EditorState.create({doc}), found = table(doc), pos = one(cellsOf(doc))
+  const cell = doc.nodeAt(pos), set = attrs => tr.setNodeMarkup(pos, null, {...cell.attrs, ...attrs})
+  switch (random(5)) {
+    case 0: case 1: tr.delete(pos, pos + cell.nodeSize); break
+    case 2: tr.insert(pos, cell); break
+    case 3: set({colspan: 1 + random(3), rowspan: 1 + random(3)}); break
+    default: set({colwidth: Array.from({length: cell.attrs.colspan}, () => one([0, 40, 60]))})
+  }
+  return table(tr.doc) && tr.doc
+}
 // Each has the selections that it is run with, and makes its arguments and the command.
 const commands = {
   deleteSelection: plainCommand(of("range", "range", "edges", "node"), deleteSelection),
@@ -162,6 +230,38 @@ const commands = {
     return [mark(made), edit((tr, from, to) => tr.removeMark(from, to, made.type))]
   }],
   clearMarks: plainCommand(ranged, edit((tr, from, to) => tr.removeMark(from, to))),
+  addRowBefore: plainTable(["cell"], addRowBefore),
+  addRowAfter: plainTable(["cell"], addRowAfter),
+  addColumnBefore: plainTable(["cell"], addColumnBefore),
+  addColumnAfter: plainTable(["cell"], addColumnAfter),
+  deleteRow: plainTable(["cell", "cells"], deleteRow),
+  deleteColumn: plainTable(["cell", "cells"], deleteColumn),
+  mergeCells: plainTable(["cells"], mergeCells),
+  splitCell: plainTable(["span"], splitCell),
+  splitCellWithType: inTable(["span"], ({schema}) => {
+    const type = one(["cell", "header_cell"])
+    return [{type}, splitCellWithType(() => tableNodeTypes(schema)[type])]
+  }),
+  setCellAttr: inTable(["cell"], () => {
+    const value = one([[7], [8], null])
+    return [{value}, setCellAttr("colwidth", value)]
+  }),
+  toggleHeaderRow: plainTable(["cell", "cells"], toggleHeaderRow),
+  toggleHeaderColumn: plainTable(["cell", "cells"], toggleHeaderColumn),
+  toggleHeaderCell: plainTable(["cell", "cells"], toggleHeaderCell),
+  toggleHeader: inTable(["cell"], () => {
+    const part = one(["row", "column"])
+    return [{part}, toggleHeader(part)]
+  }),
+  deleteCellSelection: plainTable(["cell", "cells"], deleteCellSelection),
+  deleteTable: plainTable(["cell"], deleteTable),
+  moveTableRow: moves("top", moveTableRow),
+  moveTableColumn: moves("left", moveTableColumn),
+  fixTables: plainTable(["caret"], (current, dispatch) => {
+    const doc = whole(current.doc)
+    if (doc) dispatch({doc})
+    return !!doc
+  }),
 }
 
 // --- Cases ---
@@ -190,7 +290,12 @@ let made = 0
 for (let tries = 0; made < count; tries++) {
   const kit = one(kits), name = names[tries % names.length]
   const [select, make] = commands[name]
-  const doc = kit.document(), selection = select(doc), command = selection && make(kit)
+  const inTables = commands[name].tables
+  if (inTables && !kit.schema.nodes.table) continue
+  let doc = inTables ? whole(kit.tableDocument()) : kit.document()
+  if (name == "fixTables") doc = damaged(doc)
+  if (!doc) continue
+  const selection = select(doc), command = selection && make(kit)
   if (!command) continue
   const [args, apply] = command, outcome = run(apply, state(doc, selection))
   // Few of the cases in which a command does nothing say something.
@@ -198,7 +303,9 @@ for (let tries = 0; made < count; tries++) {
   const {anchor, head} = selection
   const line = JSON.stringify({
     schema: kit.name, command: name, ...args, doc,
-    ...(selection instanceof NodeSelection ? {node: selection.from} : {anchor, head}),
+    ...(selection instanceof NodeSelection ? {node: selection.from}
+      : selection instanceof CellSelection
+        ? {cells: [selection.$anchorCell.pos, selection.$headCell.pos]} : {anchor, head}),
     result: outcome.result,
   })
   if (/\\ud[89a-f]/i.test(line)) continue

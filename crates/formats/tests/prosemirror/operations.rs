@@ -5,7 +5,9 @@ use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
 
-use doclock::document::{Attributes, EditError, Mark, Node, Position, Selection, TextSelection};
+use doclock::document::{
+    Attributes, EditError, HeaderPart, Mark, Node, Position, Selection, TableSide, TextSelection,
+};
 use doclock::transaction::on_node::JoinTarget;
 use doclock::transaction::{
     NodeOperation, Operation, OperationError, RunOperations, TextSpan, TransactionError,
@@ -119,7 +121,26 @@ const ROWS: &[Row] = &[
     row(LIST, "sinkListItem", "`indentNode`", 99.0, ""),
     other(LIST, "splitListItemKeepMarks", "`splitListItem`", "no stored marks yet"),
     other(LIST, "wrapRangeInList", "`wrapInList`", "see `wrapInList`"),
-    other(TABLES, "all commands", "", "none yet: `addChild`, `delete` and `setAttrs` of rows and cells"),
+    row(TABLES, "addRowBefore", "`addTableRow` `before`", 99.5, ""),
+    row(TABLES, "addRowAfter", "`addTableRow` `after`", 99.5, ""),
+    row(TABLES, "addColumnBefore", "`addTableColumn` `before`", 99.5, ""),
+    row(TABLES, "addColumnAfter", "`addTableColumn` `after`", 99.5, ""),
+    row(TABLES, "deleteRow", "`deleteTableRows`", 99.5, ""),
+    row(TABLES, "deleteColumn", "`deleteTableColumns`", 99.5, ""),
+    row(TABLES, "deleteTable", "`delete` with `fit`", 99.5, ""),
+    row(TABLES, "mergeCells", "`mergeCells`", 99.5, ""),
+    row(TABLES, "splitCell", "`splitCell`", 99.5, ""),
+    row(TABLES, "splitCellWithType", "`transformNode`, `splitCell`", 99.5, ""),
+    row(TABLES, "setCellAttr", "`setAttrs` of each cell", 99.5, ""),
+    row(TABLES, "toggleHeaderRow", "`toggleHeader` `rows`", 99.5, ""),
+    row(TABLES, "toggleHeaderColumn", "`toggleHeader` `columns`", 99.5, ""),
+    row(TABLES, "toggleHeaderCell", "`toggleHeader` `cells`", 99.5, ""),
+    row(TABLES, "toggleHeader", "`toggleHeader` `firstRow`, `firstColumn`", 99.5, ""),
+    row(TABLES, "deleteCellSelection", "`clearCells`", 99.5, ""),
+    row(TABLES, "moveTableRow", "`moveTableRow`", 98.0, ""),
+    row(TABLES, "moveTableColumn", "`moveTableColumn`", 98.0, ""),
+    row(TABLES, "fixTables", "`fixTable`", 98.0, ""),
+    other(TABLES, "goToNextCell", "`setSelection`", SELECTS),
 ];
 
 /// A position in a text, or in a block without text.
@@ -374,6 +395,9 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
     if case["node"].is_u64() {
         return of_node(opened, command);
     }
+    if case["cells"].is_array() {
+        return of_cells(opened, command);
+    }
     let (from, to) = opened.ends();
     let over = span(&from, &to);
     let join = |target, forward| vec![from.on(join_block(target, forward))];
@@ -464,6 +488,12 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
         }
         "removeMarkType" => vec![from.on(remove_mark(opened.mark().0, over))],
         "clearMarks" => vec![from.on(clear_formatting(over))],
+        "fixTables" => {
+            let view = opened.editor.store().snapshot();
+            let mut blocks = view.children(&opened.root);
+            let table = blocks.find(|block| block.kind() == "table").unwrap();
+            vec![fix_table().on(table.id())]
+        }
         "splitListItem" if opened.block_of(&from) == opened.block_of(&to) => {
             vec![from.on(split_list_item_over(from.offset, to.offset, "list-item"))]
         }
@@ -510,6 +540,58 @@ fn of_node(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
         }
         _ => vec![],
     }
+}
+
+/// The operation of a command for selected cells.
+fn of_cells(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
+    use HeaderPart::{Cells, Columns, FirstColumn, FirstRow, Rows};
+    use TableSide::{After, Before};
+    let view = opened.editor.store().snapshot();
+    let root = view.node(&opened.root).unwrap();
+    let cell_at = |end: &Value| block_at(&view, root, end.as_u64().unwrap() as usize).unwrap();
+    let ends = opened.case["cells"].as_array().unwrap();
+    let (cell, last) = (cell_at(&ends[0]), cell_at(&ends[1]));
+    let operation = match command {
+        "addRowBefore" => add_table_row(Before),
+        "addRowAfter" => add_table_row(After),
+        "addColumnBefore" => add_table_column(Before),
+        "addColumnAfter" => add_table_column(After),
+        "deleteRow" => delete_table_rows_up_to(last),
+        "deleteColumn" => delete_table_columns_up_to(last),
+        "deleteTable" => {
+            let table = view.ancestors(&cell).nth(1).unwrap().id().clone();
+            return vec![delete_block().on(table)];
+        }
+        "mergeCells" => merge_cells(last),
+        "splitCell" => split_cell(),
+        "splitCellWithType" => {
+            let attributes = view.node(&cell).unwrap().attributes();
+            let is_one = |name| attributes.get(name).is_none_or(|span| *span == json!(1));
+            if is_one("colspan") && is_one("rowspan") {
+                return vec![];
+            }
+            let kind = match opened.case["type"] == "cell" {
+                true => "table-cell",
+                false => "table-header",
+            };
+            let same: [(&str, Value); 0] = [];
+            return vec![
+                transform_node(kind, same).on(cell.clone()),
+                split_cell().on(cell),
+            ];
+        }
+        "setCellAttr" => set_attrs([("colwidth", opened.case["value"].clone())]),
+        "toggleHeaderRow" => toggle_header_up_to(Rows, last),
+        "toggleHeaderColumn" => toggle_header_up_to(Columns, last),
+        "toggleHeaderCell" => toggle_header_up_to(Cells, last),
+        "toggleHeader" if opened.case["part"] == "row" => toggle_header(FirstRow),
+        "toggleHeader" => toggle_header(FirstColumn),
+        "deleteCellSelection" => clear_cells_up_to(last),
+        "moveTableRow" => move_table_row(last),
+        "moveTableColumn" => move_table_column(last),
+        _ => return vec![],
+    };
+    vec![operation.on(cell)]
 }
 
 /// The number of cases and of equal results for each command, and some differences.
@@ -602,8 +684,8 @@ fn cut_and_paste(opened: &Opened<'_>) -> Result<TransactionResult, TransactionEr
         .execute([paste(focus.offset).on(focus.node_id)])
 }
 
-/// A document as ProseMirror reads it: empty content, and the number at which a list begins if that
-/// is 1, are the same as none.
+/// A document as ProseMirror reads it: empty content, and the span of a cell or the number at which
+/// a list begins if that is 1, are the same as none.
 fn plain(json: &Value) -> Value {
     let mut json = bare(json.clone());
     let mut ahead = vec![&mut json];
@@ -613,7 +695,8 @@ fn plain(json: &Value) -> Value {
             Value::Object(fields) => {
                 if let Some(attributes) = fields.get_mut("attrs").and_then(Value::as_object_mut) {
                     attributes.retain(|name, value| {
-                        !["order", "start"].contains(&name.as_str()) || *value != json!(1)
+                        !["order", "start", "colspan", "rowspan"].contains(&name.as_str())
+                            || *value != json!(1)
                     });
                 }
                 fields.retain(|name, value| {

@@ -1,0 +1,217 @@
+//! Edits of cells.
+
+use super::layout::{Area, Span};
+use super::read::{self, COLUMNS, Cell, ROWS, Table, WIDTHS};
+use super::{HeaderPart, refused};
+use crate::block_edits::BlockEdits;
+use crate::fit;
+use crate::schema::{Symbol, TableRole};
+use crate::{EditError, Node, NodeId, NodeSpec, Value, cost, plan};
+
+impl Table<'_> {
+    /// Makes one cell of those in an area: the first, with the content of all that have any.
+    pub(super) fn merge<E: BlockEdits>(&self, on: &mut E, area: Area) -> Result<(), EditError> {
+        let mut cells = self.cells.iter().filter(|cell| cell.area.meets(&area));
+        if cells.any(|cell| cell.area.around(&area) != area) {
+            return Err(refused(
+                &self.id,
+                "a cell may not reach out of the merged rectangle",
+            ));
+        }
+        let mut cells = self.starting_in(area);
+        let Some(first) = cells.next() else {
+            return Ok(());
+        };
+        let row = &self.rows[first.area.top].id;
+        for cell in cells {
+            if self.is_blank(on, &cell.id)? {
+                on.delete_node(&cell.id)?;
+                continue;
+            }
+            if self.is_blank(on, &first.id)? {
+                clear(on, &first.id)?;
+            }
+            on.move_to(&cell.id, row, first.index + 1)?;
+            on.join(&first.id, &cell.id)?;
+        }
+        let (columns, span) = (first.area.span().columns, area.span());
+        let widths = first.widths.as_deref();
+        let widths = widths.map(|it| read::with_more(it, columns, span.columns - columns));
+        self.set_span(on, first, span, widths)
+    }
+
+    /// Makes cells of one column and one row of a cell. The first keeps the content, and all have
+    /// its other attributes.
+    pub(super) fn split<E: BlockEdits>(&self, on: &mut E, cell: &Cell) -> Result<(), EditError> {
+        let area = cell.area;
+        let widths = |nth: usize| -> Option<Vec<Value>> {
+            let width = cell.widths.as_ref()?.get(nth)?;
+            read::is_width(width).then(|| vec![width.clone()])
+        };
+        let attributes = plan::find(on, &cell.id)?.attributes().clone();
+        let spec = self.new_cell(cell.role)?;
+        for row in area.top..area.bottom {
+            let mut index = match row == area.top {
+                true => cell.index + 1,
+                false => self.index_at(row, area.left),
+            };
+            for nth in usize::from(row == area.top)..area.right - area.left {
+                on.spend_steps(&|_| attributes.steps())?;
+                let mut attributes = attributes.clone();
+                for name in [COLUMNS, ROWS] {
+                    let one = attributes.get(name).map(|_| 1.into());
+                    attributes.set(name.into(), one);
+                }
+                attributes.set(WIDTHS.into(), widths(nth).map(Value::Array));
+                let spec = spec.clone().with_attributes(attributes);
+                on.insert_node(spec, &self.rows[row].id, index)?;
+                index += 1;
+            }
+        }
+        let (columns, rows) = (1, 1);
+        let widths = match area.span() == (Span { columns, rows }) {
+            true => cell.widths.clone(),
+            false => widths(0),
+        };
+        self.set_span(on, cell, Span { columns, rows }, widths)
+    }
+
+    /// Makes cells headers, or plain cells if some are headers.
+    pub(super) fn toggle_header<E: BlockEdits>(
+        &self,
+        on: &mut E,
+        part: HeaderPart,
+        area: Area,
+    ) -> Result<(), EditError> {
+        let whole = Area {
+            left: 0,
+            top: 0,
+            right: self.width,
+            bottom: self.height(),
+        };
+        let Area { top, bottom, .. } = area;
+        let Area { left, right, .. } = area;
+        let are_headers = |area| {
+            let mut cells = self.starting_in(area);
+            cells.all(|cell| cell.role == TableRole::HeaderCell)
+        };
+        let (row, column) = (Area { bottom: 1, ..whole }, Area { right: 1, ..whole });
+        let (area, is_header) = match part {
+            HeaderPart::FirstRow => {
+                let left = usize::from(are_headers(column));
+                (Area { left, ..row }, are_headers(row))
+            }
+            HeaderPart::FirstColumn => {
+                let top = usize::from(are_headers(row));
+                (Area { top, ..column }, are_headers(column))
+            }
+            _ => {
+                let area = match part {
+                    HeaderPart::Rows => Area {
+                        top,
+                        bottom,
+                        ..whole
+                    },
+                    HeaderPart::Columns => Area {
+                        left,
+                        right,
+                        ..whole
+                    },
+                    _ => area,
+                };
+                let mut cells = self.starting_in(area);
+                (area, cells.any(|cell| cell.role == TableRole::HeaderCell))
+            }
+        };
+        let role = match is_header {
+            true => TableRole::Cell,
+            false => TableRole::HeaderCell,
+        };
+        for cell in self.starting_in(area) {
+            self.set_role(on, cell, role)?;
+        }
+        Ok(())
+    }
+
+    /// Deletes the content of the cells that begin in an area.
+    pub(super) fn clear<E: BlockEdits>(&self, on: &mut E, area: Area) -> Result<(), EditError> {
+        let content = self.new_cell(TableRole::Cell)?.into_children();
+        for cell in self.starting_in(area) {
+            let block = on.children(&cell.id).next();
+            let is_same = block.zip(content.first()).is_some_and(|(block, new)| {
+                block.kind() == new.kind() && block.attributes() == new.attributes()
+            });
+            if is_same && content.len() == 1 && self.is_blank(on, &cell.id)? {
+                continue;
+            }
+            clear(on, &cell.id)?;
+            for (index, spec) in content.iter().enumerate() {
+                on.insert_node(spec.clone(), &cell.id, index)?;
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn set_role<E: BlockEdits>(
+        &self,
+        on: &mut E,
+        cell: &Cell,
+        role: TableRole,
+    ) -> Result<(), EditError> {
+        if cell.role == role {
+            return Ok(());
+        }
+        let kind = self.schema.kind_of(self.table_type(role)?);
+        on.set_kind(&cell.id, kind)
+    }
+
+    /// A cell with the content that it needs.
+    pub(super) fn new_cell(&self, role: TableRole) -> Result<NodeSpec, EditError> {
+        let kind = self.table_type(role)?;
+        let spec = fit::filled(self.schema, kind);
+        spec.ok_or_else(|| refused(&self.id, "a new cell must have content that can be empty"))
+    }
+
+    pub(super) fn table_type(&self, role: TableRole) -> Result<Symbol, EditError> {
+        let found = self.schema.table_type(role);
+        found.ok_or_else(|| EditError::NotInTable {
+            id: self.id.clone(),
+            role: role.name(),
+        })
+    }
+
+    /// Whether a cell has nothing but an empty text block.
+    fn is_blank<E: BlockEdits>(&self, on: &E, id: &NodeId) -> Result<bool, EditError> {
+        let cell = plan::find(on, id)?;
+        let is_only = cell.text().is_empty() && cell.children().len() == 1;
+        let Some(block) = on.children(id).next().filter(|_| is_only) else {
+            return Ok(false);
+        };
+        let kind = self.schema.number_of(block.kind());
+        if !kind.is_some_and(|kind| self.schema.is_text_block(kind)) {
+            return Ok(false);
+        }
+        on.spend_steps(&|_| cost::LOOKED_UP * block.children().len())?;
+        let is_empty = |node: &Node| {
+            let kind = self.schema.number_of(node.kind());
+            let has_text = kind.is_some_and(|kind| self.schema.has_text(kind));
+            has_text && node.text().is_empty() && node.children().is_empty()
+        };
+        Ok(on.children(block.id()).all(is_empty))
+    }
+}
+
+/// Deletes the text and the children of a node.
+fn clear<E: BlockEdits>(on: &mut E, id: &NodeId) -> Result<(), EditError> {
+    let node = plan::find(on, id)?;
+    on.spend_steps(&|_| cost::LOOKED_UP * node.children().len())?;
+    let children: Vec<NodeId> = node.children().iter().cloned().collect();
+    let len = node.text().len();
+    for child in children {
+        on.delete_node(&child)?;
+    }
+    match len {
+        0 => Ok(()),
+        len => on.replace(id, 0, len, String::new()),
+    }
+}

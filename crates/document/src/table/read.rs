@@ -1,0 +1,232 @@
+//! A table as it is in a document.
+
+use std::ops::Range;
+
+use super::layout::{Area, Layout, Span};
+use super::refused;
+use crate::block_edits::BlockEdits;
+use crate::schema::{Schema, TableRole};
+use crate::{Attributes, EditError, NodeId, Value, cost, plan};
+
+pub(super) const COLUMNS: &str = "colspan";
+pub(super) const ROWS: &str = "rowspan";
+pub(super) const WIDTHS: &str = "colwidth";
+
+/// The most columns, and the most rows, that a cell spans; more in an attribute are as many.
+const MOST_SPANNED: usize = 1000;
+
+pub(super) struct Cell {
+    pub(super) id: NodeId,
+    pub(super) role: TableRole,
+    pub(super) area: Area,
+    /// Its index among the children of its row.
+    pub(super) index: usize,
+    /// What the attributes say; `None` if that is no number of columns and rows.
+    pub(super) span: Option<Span>,
+    /// The widths of its columns.
+    pub(super) widths: Option<Vec<Value>>,
+}
+
+pub(super) struct Row {
+    pub(super) id: NodeId,
+    /// Its index among the children of the table.
+    pub(super) index: usize,
+    /// How many children it has.
+    pub(super) len: usize,
+    /// The cells that begin in it.
+    pub(super) cells: Range<usize>,
+}
+
+/// A table with the place of each cell. Cells are in document order.
+pub(super) struct Table<'s> {
+    pub(super) schema: &'s Schema,
+    pub(super) id: NodeId,
+    pub(super) rows: Vec<Row>,
+    pub(super) cells: Vec<Cell>,
+    pub(super) width: usize,
+    /// How many places of each row have no cell.
+    pub(super) missing: Vec<usize>,
+    /// The cell at each place, row by row; any where there is none.
+    places: Vec<usize>,
+}
+
+impl<'s> Table<'s> {
+    /// Reads a table once. The steps that it spends are those of its cells and its places.
+    pub(super) fn read<E: BlockEdits>(
+        on: &E,
+        schema: &'s Schema,
+        id: &NodeId,
+    ) -> Result<Self, EditError> {
+        let (mut rows, mut cells, mut spans) = (Vec::new(), Vec::new(), Vec::new());
+        for (index, row) in on.children(id).enumerate() {
+            on.spend_steps(&|_| cost::LOOKED_UP)?;
+            if schema.table_role(row.kind()) != Some(TableRole::Row) {
+                continue;
+            }
+            let (first, mut row_spans) = (cells.len(), Vec::new());
+            for (index, cell) in on.children(row.id()).enumerate() {
+                on.spend_steps(&|_| cost::LOOKED_UP + cell.attributes().steps())?;
+                let role = schema.table_role(cell.kind());
+                let Some(role @ (TableRole::Cell | TableRole::HeaderCell)) = role else {
+                    continue;
+                };
+                let (span, is_valid) = span_of(cell.attributes());
+                row_spans.push(span);
+                cells.push(Cell {
+                    id: cell.id().clone(),
+                    role,
+                    area: Area {
+                        left: 0,
+                        top: 0,
+                        right: 0,
+                        bottom: 0,
+                    },
+                    index,
+                    span: is_valid.then_some(span),
+                    widths: widths_of(cell.attributes()),
+                });
+            }
+            spans.push(row_spans);
+            rows.push(Row {
+                id: row.id().clone(),
+                index,
+                len: row.children().len(),
+                cells: first..cells.len(),
+            });
+        }
+        let layout = Layout::new(&spans);
+        let layout =
+            layout.ok_or_else(|| refused(id, "it has at most 1,048,576 places for cells"))?;
+        on.spend_steps(&|_| layout.width * rows.len() / cost::SIBLINGS)?;
+        let mut places = vec![0; layout.width * rows.len()];
+        for (nth, area) in layout.areas.iter().enumerate() {
+            for row in area.top..area.bottom {
+                let start = row * layout.width;
+                places[start + area.left..start + area.right].fill(nth);
+            }
+            cells[nth].area = *area;
+        }
+        Ok(Self {
+            schema,
+            id: id.clone(),
+            rows,
+            cells,
+            width: layout.width,
+            missing: layout.missing,
+            places,
+        })
+    }
+
+    pub(super) fn height(&self) -> usize {
+        self.rows.len()
+    }
+
+    /// The cell that takes a place.
+    pub(super) fn at(&self, row: usize, column: usize) -> &Cell {
+        &self.cells[self.places[row * self.width + column]]
+    }
+
+    pub(super) fn cell(&self, id: &NodeId) -> Option<&Cell> {
+        self.cells.iter().find(|cell| cell.id == *id)
+    }
+
+    /// The cells that begin in an area.
+    pub(super) fn starting_in(&self, area: Area) -> impl Iterator<Item = &Cell> {
+        let cells = self.cells.iter();
+        cells.filter(move |cell| area.has_start(&cell.area))
+    }
+
+    /// The index among a row's children at which a cell of a column belongs.
+    pub(super) fn index_at(&self, row: usize, column: usize) -> usize {
+        let row = &self.rows[row];
+        let mut cells = self.cells[row.cells.clone()].iter();
+        let next = cells.find(|cell| cell.area.left >= column);
+        next.map_or(row.len, |cell| cell.index)
+    }
+
+    /// Whether all cells of a row are headers.
+    pub(super) fn is_header_row(&self, row: usize) -> bool {
+        (0..self.width).all(|column| self.at(row, column).role == TableRole::HeaderCell)
+    }
+
+    /// Whether all cells of a column are headers.
+    pub(super) fn is_header_column(&self, column: usize) -> bool {
+        (0..self.height()).all(|row| self.at(row, column).role == TableRole::HeaderCell)
+    }
+
+    /// Sets the attributes of a cell that differ.
+    pub(super) fn set_span<E: BlockEdits>(
+        &self,
+        on: &mut E,
+        cell: &Cell,
+        span: Span,
+        widths: Option<Vec<Value>>,
+    ) -> Result<(), EditError> {
+        let mut attributes = Vec::new();
+        let stored = |name| plan::find(on, &cell.id).map(|node| node.attributes().get(name));
+        for (name, number) in [(COLUMNS, span.columns), (ROWS, span.rows)] {
+            // Without the attribute it is one.
+            if stored(name)?.is_some() || number != 1 {
+                attributes.push((name.to_owned(), number.into()));
+            }
+        }
+        if stored(WIDTHS)?.is_some() || widths.is_some() {
+            let widths = widths.map_or(Value::Null, Value::Array);
+            attributes.push((WIDTHS.to_owned(), widths));
+        }
+        on.patch(&cell.id, attributes)
+    }
+}
+
+/// The span that attributes say, within its bounds, and whether they say just that.
+fn span_of(attributes: &Attributes) -> (Span, bool) {
+    let number = |name| {
+        let value = attributes.get(name);
+        let number = value.map_or(Some(1), Value::as_u64);
+        let whole = value.and_then(Value::as_f64).unwrap_or(1.0);
+        // A number that is too large for an integer is as well.
+        let clamped = match number {
+            Some(number) => number.clamp(1, MOST_SPANNED as u64) as usize,
+            None => whole.clamp(1.0, MOST_SPANNED as f64) as usize,
+        };
+        (clamped, number == Some(clamped as u64))
+    };
+    let (columns, rows) = (number(COLUMNS), number(ROWS));
+    let span = Span {
+        columns: columns.0,
+        rows: rows.0,
+    };
+    (span, columns.1 && rows.1)
+}
+
+fn widths_of(attributes: &Attributes) -> Option<Vec<Value>> {
+    match attributes.get(WIDTHS)? {
+        Value::Array(widths) => Some(widths.clone()),
+        _ => None,
+    }
+}
+
+/// The widths without those of some columns, if any is left that says something.
+pub(super) fn without(widths: &[Value], columns: Range<usize>) -> Option<Vec<Value>> {
+    let widths = widths.iter().enumerate();
+    let left = widths.filter(|(nth, _)| !columns.contains(nth));
+    let left: Vec<Value> = left.map(|(_, width)| width.clone()).collect();
+    let has_one = left.iter().any(is_width);
+    has_one.then_some(left)
+}
+
+/// The widths with new columns that have none.
+pub(super) fn with_more(widths: &[Value], at: usize, count: usize) -> Vec<Value> {
+    let at = at.min(widths.len());
+    let more = std::iter::repeat_n(Value::from(0), count);
+    let before = widths[..at].iter().cloned();
+    before
+        .chain(more)
+        .chain(widths[at..].iter().cloned())
+        .collect()
+}
+
+/// Whether a width is one; 0 stands for none.
+pub(super) fn is_width(width: &Value) -> bool {
+    width.as_f64().is_some_and(|width| width > 0.0)
+}

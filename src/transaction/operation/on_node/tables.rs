@@ -1,0 +1,141 @@
+//! Operations on tables. The schema says what is a table, a row and a cell.
+
+use serde::{Deserialize, Serialize};
+
+use super::tree::resolve_some;
+use super::{Edited, NodeOperation, OperationOn};
+use crate::document::table::{self, TableEdit};
+use crate::document::{HeaderPart, TableSide};
+use crate::id::NodeId;
+use crate::store::Draft;
+use crate::transaction::operation::NodeRef;
+
+/// Defines operations on the cell that the node is or is in. After `or` is the field of an optional
+/// other cell, after `to` that of a required one.
+macro_rules! table_operations {
+    ($(
+        $(#[$about:meta])*
+        $function:ident => $name:ident {
+            $($(#[$of:meta])* $field:ident: $type:ty,)*
+        } $(or $last:ident)? $(to $other:ident)? = $edit:expr, $example:literal;
+    )+) => {$(
+        $(#[$about])*
+        ///
+        /// ```
+        #[doc = include_str!("tables.example")]
+        #[doc = $example]
+        /// # Ok::<(), Box<dyn std::error::Error>>(())
+        /// ```
+        pub fn $function($($field: $type,)* $($other: impl Into<NodeRef>)?) -> NodeOperation {
+            $name { $($field,)* $($last: None,)? $($other: $other.into(),)? }.into()
+        }
+
+        #[doc = concat!("See [`", stringify!($function), "`].")]
+        #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+        #[serde(rename_all = "camelCase", deny_unknown_fields)]
+        pub struct $name {
+            $($(#[$of])* pub $field: $type,)*
+            $(
+                /// The cell in the other corner of the rectangle; only the cell itself for `None`.
+                #[serde(default, skip_serializing_if = "Option::is_none")]
+                pub $last: Option<NodeRef>,
+            )?
+            $(
+                /// The other cell, or a node in it.
+                pub $other: NodeRef,
+            )?
+        }
+
+        impl OperationOn<NodeId> for $name {
+            without!(size, positions);
+
+            fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+                let edit: fn(&Self) -> TableEdit = $edit;
+                let other: Option<&NodeRef> = None$(.or(self.$last.as_ref()))?$(.or(Some(&self.$other)))?;
+                let (edit, other) = (edit(&self), resolve_some(on, other)?);
+                let schema = on.shared_schema();
+                Ok(table::edit(on, schema.as_deref(), id, other.as_ref(), edit)?)
+            }
+        }
+    )+};
+}
+
+/// Defines the function with the optional other cell of an operation.
+macro_rules! up_to {
+    ($function:ident, $first:ident => $name:ident { $($field:ident: $type:ty),* }) => {
+        #[doc = concat!("Does as [`", stringify!($first), "`] for all cells in the smallest")]
+        /// rectangle that has the cell and the one of `last_id` in it.
+        pub fn $function($($field: $type,)* last_id: impl Into<NodeRef>) -> NodeOperation {
+            $name { $($field,)* last_id: Some(last_id.into()) }.into()
+        }
+    };
+}
+
+up_to!(delete_table_rows_up_to, delete_table_rows => DeleteTableRows {});
+up_to!(delete_table_columns_up_to, delete_table_columns => DeleteTableColumns {});
+up_to!(toggle_header_up_to, toggle_header => ToggleHeader { part: HeaderPart });
+up_to!(clear_cells_up_to, clear_cells => ClearCells {});
+
+table_operations! {
+    /// Adds a row above the cell or below it. Cells that reach across grow, and the others have the
+    /// type of the cells above the new row, unless all of those are headers.
+    add_table_row => AddTableRow {
+        /// The side of the cell.
+        side: TableSide,
+    } = |it| TableEdit::AddRow(it.side),
+    "editor.execute([add_table_row(TableSide::After).on(\"b\")])?;\nassert_eq!(shown(), \"a b / _ _ / c d\");";
+
+    /// Adds a column to the left of the cell or to the right of it, as [`add_table_row`] adds a
+    /// row.
+    add_table_column => AddTableColumn {
+        /// The side of the cell.
+        side: TableSide,
+    } = |it| TableEdit::AddColumn(it.side),
+    "editor.execute([add_table_column(TableSide::Before).on(\"b\")])?;\nassert_eq!(shown(), \"a _ b / c _ d\");";
+
+    /// Deletes the rows of the cell. Cells that reach into them shrink, and those that reach out of
+    /// them below move down. A row must be left.
+    delete_table_rows => DeleteTableRows {} or last_id = |_| TableEdit::DeleteRows,
+    "editor.execute([delete_table_rows().on(\"b\")])?;\nassert_eq!(shown(), \"c d\");";
+
+    /// Deletes the columns of the cell. Cells that reach out of them shrink. A column must be left.
+    delete_table_columns => DeleteTableColumns {} or last_id = |_| TableEdit::DeleteColumns,
+    "editor.execute([delete_table_columns().on(\"b\")])?;\nassert_eq!(shown(), \"a / c\");";
+
+    /// Makes one cell of all in the smallest rectangle with the two cells in it. No cell may reach
+    /// out of the rectangle. The first one stays, with the content of all that are not empty.
+    merge_cells => MergeCells {} to last_id = |_| TableEdit::Merge,
+    "editor.execute([merge_cells(\"d\").on(\"b\")])?;\nassert_eq!(shown(), \"a bd / c\");";
+
+    /// Makes cells of one column and one row of a cell that spans more. The first keeps the
+    /// content, and all have its other attributes.
+    split_cell => SplitCell {} = |_| TableEdit::Split,
+    "editor.execute([merge_cells(\"d\").on(\"b\"), split_cell().on(\"b\")])?;\nassert_eq!(shown(), \"a bd / c _\");";
+
+    /// Makes cells headers, or plain cells if some of them are headers.
+    toggle_header => ToggleHeader {
+        /// Which cells.
+        part: HeaderPart,
+    } or last_id = |it| TableEdit::ToggleHeader(it.part),
+    "editor.execute([toggle_header(HeaderPart::Rows).on(\"b\")])?;\nassert_eq!(shown(), \"A B / c d\");";
+
+    /// Deletes the content of the cell, which stays.
+    clear_cells => ClearCells {} or last_id = |_| TableEdit::Clear,
+    "editor.execute([clear_cells_up_to(\"c\").on(\"a\")])?;\nassert_eq!(shown(), \"_ b / _ d\");";
+
+    /// Moves the row of the cell to the place of that of another, with the rows that cells join to
+    /// it. Cells become headers where headers were.
+    move_table_row => MoveTableRow {} to target_id = |_| TableEdit::MoveRow,
+    "editor.execute([move_table_row(\"d\").on(\"a\")])?;\nassert_eq!(shown(), \"c d / a b\");";
+
+    /// Moves the column of the cell to the place of that of another, as [`move_table_row`] moves a
+    /// row.
+    move_table_column => MoveTableColumn {} to target_id = |_| TableEdit::MoveColumn,
+    "editor.execute([move_table_column(\"d\").on(\"a\")])?;\nassert_eq!(shown(), \"b a / d c\");";
+
+    /// Repairs the table that the node is or is in: cells that overlap or are too high are cut, rows
+    /// that are too short get cells, and the cells of a column get one width. A table without cells
+    /// is deleted. All other operations on a table repair it first.
+    fix_table => FixTable {} = |_| TableEdit::Repair,
+    "editor.execute([set_attrs([(\"colspan\", 2.into())]).on(\"b\"), fix_table().on(\"table\")])?;\nassert_eq!(shown(), \"a b / c d _\");";
+}
