@@ -20,9 +20,14 @@ impl<'s> Table<'s> {
                 delete_table(on, schema, id)?;
                 return Ok(None);
             }
-            if !table.is_whole() {
-                table.cut_cells(on)?;
-                table.add_missing(on, at_start)?;
+            let is_even = !table.even_widths(on)?;
+            match table.is_whole() {
+                true if is_even => return Ok(Some(table)),
+                true => break,
+                false => {
+                    table.cut_cells(on)?;
+                    table.add_missing(on, at_start)?;
+                }
             }
         }
         let table = Self::read(on, schema, id)?;

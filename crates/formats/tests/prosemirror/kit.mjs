@@ -117,7 +117,7 @@ export function kit(name, schema = schemas[name], words = allWords, codes = allC
   const document = () => nodes.doc.create(null, blocks(3, 1))
   // A table of random cells with spans, in a document.
   function tableDocument() {
-    const width = 1 + random(5), height = 1 + random(5), taken = []
+    const width = 1 + random(6), height = 1 + random(5), taken = []
     const free = (row, col) => row < height && col < width && !taken[row * width + col]
     const header = random(4), widths = random(3) ? [] : some(width, () => one([40, 80]))
     const rows = []
@@ -126,8 +126,8 @@ export function kit(name, schema = schemas[name], words = allWords, codes = allC
       for (let col = 0; col < width; col++) {
         if (!free(row, col)) continue
         let colspan = 1, rowspan = 1
-        while (free(row, col + colspan) && !random(4)) colspan++
-        while (row + rowspan < height && !random(4)) rowspan++
+        while (free(row, col + colspan) && !random(6)) colspan++
+        while (row + rowspan < height && !random(6)) rowspan++
         for (let r = 0; r < rowspan; r++) for (let c = 0; c < colspan; c++) {
           taken[(row + r) * width + col + c] = true
         }

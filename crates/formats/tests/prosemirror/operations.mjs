@@ -143,7 +143,10 @@ function damaged(doc) {
   switch (random(5)) {
     case 0: case 1: tr.delete(pos, pos + cell.nodeSize); break
     case 2: tr.insert(pos, cell); break
-    case 3: set({colspan: 1 + random(3), rowspan: 1 + random(3)}); break
+    case 3: {
+      const near = name => Math.max(1, cell.attrs[name] + one([-1, 0, 1]))
+      set({colspan: near("colspan"), rowspan: near("rowspan")})
+    } break
     default: set({colwidth: Array.from({length: cell.attrs.colspan}, () => one([0, 40, 60]))})
   }
   return table(tr.doc) && tr.doc
