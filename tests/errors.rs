@@ -382,6 +382,8 @@ fn samples_of_edits() -> Vec<Sample> {
         ("textOutOfRange", EditError::TextOutOfRange { id: a(), start: 7, end: 9, len: 8 }),
         ("textOffset", EditError::Offset { id: Some(a()), mark: None, cause: inside_pair() }),
         ("markOutOfRange", EditError::MarkOutOfRange { id: a(), kind: "bold".into(), start: 7, end: 9, len: 8 }),
+        ("notInTable", EditError::NotInTable { id: a(), role: "cell" }),
+        ("tableRule", EditError::TableRule { id: a(), rule: "a row must be left" }),
         ("doesNotFit", EditError::DoesNotFit { id: a(), parent: b(), content: "item+".into() }),
         ("attributeTooDeep", EditError::TooDeep { id: a(), mark: None, attribute: "data".into(), levels: 99, limit: 64 }),
         ("nodeCycle", EditError::Cycle { id: a(), parent: b() }),

@@ -13,6 +13,7 @@ mod marks;
 mod names;
 mod range;
 mod refused;
+mod tables;
 mod text;
 mod tree;
 mod utf16;

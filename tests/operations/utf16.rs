@@ -116,7 +116,7 @@ fn with_positions() -> Vec<Operation> {
 }
 
 /// The other operations. `addChild` and `paste` also have variants above.
-const WITHOUT: [&str; 28] = [
+const WITHOUT: [&str; 39] = [
     "clearSelection",
     "ifUnchanged",
     "requireLease",
@@ -140,6 +140,17 @@ const WITHOUT: [&str; 28] = [
     "autoMergeTextNodes",
     "joinBlock",
     "liftEmptyBlock",
+    "addTableRow",
+    "addTableColumn",
+    "deleteTableRows",
+    "deleteTableColumns",
+    "mergeCells",
+    "splitCell",
+    "toggleHeader",
+    "clearCells",
+    "moveTableRow",
+    "moveTableColumn",
+    "fixTable",
     "setAttrs",
     "removeAttrs",
     "transformNode",

@@ -88,6 +88,12 @@ fn overlay_02_the_generator_draws_every_operation() {
         .collect();
     assert_eq!(drawn, [variants, names, changes]);
 
+    // Without a schema no node is in a table.
+    let on_tables = Kind::VARIANTS.iter().filter(|kind| kind.is_on_a_table());
+    for kind in on_tables {
+        let Outcomes { done, refused } = outcomes.remove(kind.name()).unwrap();
+        assert!(done == 0 && refused > 0, "{}: {done}", kind.name());
+    }
     for (name, Outcomes { done, refused }) in &outcomes {
         assert!(*done >= 20, "{name} hardly ever fits: {outcomes:?}");
         let refusable = *name != "clearSelection";

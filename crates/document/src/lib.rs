@@ -149,7 +149,7 @@ pub mod internal {
     }
 
     pub mod table {
-        pub use crate::table::{TableEdit, edit};
+        pub use crate::table::{TableEdit, clear_between, edit};
     }
 
     pub mod plan {

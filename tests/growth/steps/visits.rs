@@ -13,7 +13,9 @@ use crate::dsl::*;
 use crate::steps::counted;
 use crate::{
     DataStore, Draft, NodeId, StoreOptions, Transaction, View,
-    document::{Attributes, Limit, Limits, Mark, NodeSpec, Position, Selection},
+    document::{
+        Attributes, HeaderPart, Limit, Limits, Mark, NodeSpec, Position, Selection, TableSide,
+    },
     schema::{NodeType, Schema},
     transaction::{NodeOperation, Operation, TextSpan, on_node::JoinTarget},
 };
@@ -259,6 +261,19 @@ fn operations(on: &Draft, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
         ],
         Kind::TransformNode => vec![transform_node("x", [("small", json!(3))])],
         Kind::SetRoot => vec![set_root()],
+        Kind::AddTableRow => vec![add_table_row(TableSide::After)],
+        Kind::AddTableColumn => vec![add_table_column(TableSide::Before)],
+        Kind::DeleteTableRows => vec![delete_table_rows(), delete_table_rows_up_to(other)],
+        Kind::DeleteTableColumns => vec![delete_table_columns_up_to(other)],
+        Kind::MergeCells => vec![merge_cells(other)],
+        Kind::SplitCell => vec![split_cell()],
+        Kind::ToggleHeader => [HeaderPart::Cells, HeaderPart::Rows, HeaderPart::FirstColumn]
+            .map(|part| toggle_header_up_to(part, other))
+            .to_vec(),
+        Kind::ClearCells => vec![clear_cells(), clear_cells_up_to(other)],
+        Kind::MoveTableRow => vec![move_table_row(other)],
+        Kind::MoveTableColumn => vec![move_table_column(other)],
+        Kind::FixTable => vec![fix_table()],
         Kind::Copy => over(&copy_range),
         Kind::Cut => over(&cut_range),
         Kind::Paste => {

@@ -66,6 +66,18 @@ pub(crate) enum Kind {
     TransformNode,
     SetRoot,
 
+    AddTableRow,
+    AddTableColumn,
+    DeleteTableRows,
+    DeleteTableColumns,
+    MergeCells,
+    SplitCell,
+    ToggleHeader,
+    ClearCells,
+    MoveTableRow,
+    MoveTableColumn,
+    FixTable,
+
     Copy,
     Cut,
     Paste,
@@ -89,6 +101,24 @@ impl Kind {
                 | Self::IfUnchanged
                 | Self::RequireLease
                 | Self::Op
+        )
+    }
+
+    /// Whether it applies to a table, which a document without a schema does not have.
+    pub(crate) fn is_on_a_table(self) -> bool {
+        matches!(
+            self,
+            Self::AddTableRow
+                | Self::AddTableColumn
+                | Self::DeleteTableRows
+                | Self::DeleteTableColumns
+                | Self::MergeCells
+                | Self::SplitCell
+                | Self::ToggleHeader
+                | Self::ClearCells
+                | Self::MoveTableRow
+                | Self::MoveTableColumn
+                | Self::FixTable
         )
     }
 }

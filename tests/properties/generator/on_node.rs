@@ -3,6 +3,7 @@
 use doclock::dsl::*;
 use doclock::{
     NodeId, View,
+    document::{HeaderPart, TableSide},
     transaction::{Child, NodeOperation, TextSpan, on_node::JoinTarget},
 };
 use smol_str::SmolStr;
@@ -103,6 +104,18 @@ impl<V: View> Generator<'_, V> {
             }
             Kind::TransformNode => transform_node(self.kind_of_node(), self.attrs()),
             Kind::SetRoot => set_root(),
+
+            Kind::AddTableRow
+            | Kind::AddTableColumn
+            | Kind::DeleteTableRows
+            | Kind::DeleteTableColumns
+            | Kind::MergeCells
+            | Kind::SplitCell
+            | Kind::ToggleHeader
+            | Kind::ClearCells
+            | Kind::MoveTableRow
+            | Kind::MoveTableColumn
+            | Kind::FixTable => self.on_table(kind),
 
             Kind::Copy => copy_range(self.extent(id)),
             Kind::Cut => cut_range(self.extent(id)),
@@ -236,6 +249,29 @@ impl<V: View> Generator<'_, V> {
                     _ => wrap_in_list(list, item),
                 }
             }
+        }
+    }
+
+    fn on_table(&mut self, kind: Kind) -> NodeOperation {
+        let side = self.one(&[TableSide::Before, TableSide::After]);
+        let part = self.one(&[HeaderPart::Cells, HeaderPart::Rows, HeaderPart::FirstColumn]);
+        let (last, is_one) = (self.any_reference(), self.dice.one_in(2));
+        match kind {
+            Kind::AddTableRow => add_table_row(side),
+            Kind::AddTableColumn => add_table_column(side),
+            Kind::DeleteTableRows if is_one => delete_table_rows(),
+            Kind::DeleteTableRows => delete_table_rows_up_to(last),
+            Kind::DeleteTableColumns if is_one => delete_table_columns(),
+            Kind::DeleteTableColumns => delete_table_columns_up_to(last),
+            Kind::MergeCells => merge_cells(last),
+            Kind::SplitCell => split_cell(),
+            Kind::ToggleHeader if is_one => toggle_header(part),
+            Kind::ToggleHeader => toggle_header_up_to(part, last),
+            Kind::ClearCells if is_one => clear_cells(),
+            Kind::ClearCells => clear_cells_up_to(last),
+            Kind::MoveTableRow => move_table_row(last),
+            Kind::MoveTableColumn => move_table_column(last),
+            _ => fix_table(),
         }
     }
 

@@ -29,7 +29,7 @@ impl Table<'_> {
                 continue;
             }
             if self.is_blank(on, &first.id)? {
-                clear(on, &first.id)?;
+                clear(on, &first.id, None)?;
             }
             on.move_to(&cell.id, row, first.index + 1)?;
             on.join(&first.id, &cell.id)?;
@@ -133,20 +133,29 @@ impl Table<'_> {
         Ok(())
     }
 
-    /// Deletes the content of the cells that begin in an area.
+    /// Deletes the content of the cells that begin in an area. What is left is what a new cell has.
     pub(super) fn clear<E: BlockEdits>(&self, on: &mut E, area: Area) -> Result<(), EditError> {
         let content = self.new_cell(TableRole::Cell)?.into_children();
         for cell in self.starting_in(area) {
             let block = on.children(&cell.id).next();
-            let is_same = block.zip(content.first()).is_some_and(|(block, new)| {
-                block.kind() == new.kind() && block.attributes() == new.attributes()
-            });
-            if is_same && content.len() == 1 && self.is_blank(on, &cell.id)? {
+            let stays = match (block, content.as_slice()) {
+                (Some(block), [new]) if is_like(block, new) => Some(block.id().clone()),
+                _ => None,
+            };
+            let Some(block) = stays else {
+                clear(on, &cell.id, None)?;
+                for (index, spec) in content.iter().enumerate() {
+                    on.insert_node(spec.clone(), &cell.id, index)?;
+                }
                 continue;
-            }
-            clear(on, &cell.id)?;
-            for (index, spec) in content.iter().enumerate() {
-                on.insert_node(spec.clone(), &cell.id, index)?;
+            };
+            clear(on, &cell.id, Some(&block))?;
+            // A text block keeps its first text, where the caret may be.
+            let text = on.children(&block).next().filter(|text| self.is_text(text));
+            let text = text.map(|text| text.id().clone());
+            clear(on, &block, text.as_ref())?;
+            if let Some(text) = text {
+                clear(on, &text, None)?;
             }
         }
         Ok(())
@@ -192,20 +201,28 @@ impl Table<'_> {
             return Ok(false);
         }
         on.spend_steps(&|_| cost::LOOKED_UP * block.children().len())?;
-        let is_empty = |node: &Node| {
-            let kind = self.schema.number_of(node.kind());
-            let has_text = kind.is_some_and(|kind| self.schema.has_text(kind));
-            has_text && node.text().is_empty() && node.children().is_empty()
-        };
-        Ok(on.children(block.id()).all(is_empty))
+        let mut line = on.children(block.id());
+        Ok(line.all(|text| self.is_text(text) && text.text().is_empty()))
+    }
+
+    /// Whether a node is nothing but a text.
+    fn is_text(&self, node: &Node) -> bool {
+        let kind = self.schema.number_of(node.kind());
+        kind.is_some_and(|kind| self.schema.has_text(kind)) && node.children().is_empty()
     }
 }
 
-/// Deletes the text and the children of a node.
-fn clear<E: BlockEdits>(on: &mut E, id: &NodeId) -> Result<(), EditError> {
+/// Whether a node is as a new one would be, but for its content.
+fn is_like(node: &Node, new: &NodeSpec) -> bool {
+    node.kind() == new.kind() && node.attributes() == new.attributes()
+}
+
+/// Deletes the text of a node, and its children but one.
+fn clear<E: BlockEdits>(on: &mut E, id: &NodeId, stays: Option<&NodeId>) -> Result<(), EditError> {
     let node = plan::find(on, id)?;
     on.spend_steps(&|_| cost::LOOKED_UP * node.children().len())?;
-    let children: Vec<NodeId> = node.children().iter().cloned().collect();
+    let children = node.children().iter().filter(|child| Some(*child) != stays);
+    let children: Vec<NodeId> = children.cloned().collect();
     let len = node.text().len();
     for child in children {
         on.delete_node(&child)?;

@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
-use crate::{EditError, NodeId, cost, plan};
+use crate::{EditError, NodeId, Position, Selection, cost, plan};
 use read::Table;
 
 /// A side of a cell, on which a row or a column is added.
@@ -128,6 +128,38 @@ pub fn edit<E: BlockEdits>(
         TableEdit::MoveColumn => table.move_column(on, first.area.left, last.area.left),
         TableEdit::Repair => Ok(()),
     }
+}
+
+/// Deletes the content of all cells from one to another, if two nodes are in different cells of a
+/// table. Returns where the caret is then, and `None` if they are not, and nothing was changed.
+pub fn clear_between<E: BlockEdits>(
+    on: &mut E,
+    schema: &Schema,
+    first: &NodeId,
+    last: &NodeId,
+) -> Result<Option<Position>, EditError> {
+    let has_tables = schema.table_type(TableRole::Table).is_some();
+    if first == last || !has_tables {
+        return Ok(None);
+    }
+    let shared = shared_table(on, schema, first, last)?;
+    let Some((first, last, table)) = shared.filter(|(first, last, _)| first != last) else {
+        return Ok(None);
+    };
+    let table = Table::read(on, schema, &table)?;
+    let ends = table.cell(&first).zip(table.cell(&last));
+    let (first, last) = ends.ok_or_else(|| not_in_table(&first, TableRole::Cell))?;
+    table.clear(on, first.area.around(&last.area))?;
+    let mut caret = plan::find(on, &first.id)?;
+    while let Some(child) = on.children(caret.id()).next() {
+        on.spend_steps(&|_| cost::LOOKED_UP)?;
+        caret = child;
+    }
+    let caret = Position::new(caret.id().clone(), 0);
+    if on.selected().is_some() {
+        on.select_text(Selection::new(caret.clone(), caret.clone()))?;
+    }
+    Ok(Some(caret))
 }
 
 fn not_in_table(id: &NodeId, role: TableRole) -> EditError {

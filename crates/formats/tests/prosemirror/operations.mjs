@@ -94,6 +94,42 @@ const ranged = of("range", "range", "edges")
 
 // --- Commands ---
 
+// A selection of cells in place of one of text from one cell to another, and null if the table is
+// not whole. Plugins of tables do the same.
+function overCells(selection) {
+  const around = $pos => {
+    const found = []
+    for (let depth = $pos.depth - 2; depth > 0; depth--) {
+      if ($pos.node(depth).type.spec.tableRole == "table") {
+        found.push([$pos.start(depth), $pos.before(depth + 2)])
+      }
+    }
+    return found
+  }
+  if (!(selection instanceof TextSelection)) return selection
+  const {$from, $to} = selection, last = new Map(around($to))
+  for (const [start, cell] of around($from)) {
+    if (!last.has(start)) continue
+    if (last.get(start) == cell) return selection
+    const doc = $from.doc
+    if (TableMap.get(doc.resolve(start).parent).problems) return null
+    return CellSelection.create(doc, cell, last.get(start))
+  }
+  return selection
+}
+const emptying = command => (current, dispatch) => {
+  const selection = overCells(current.selection)
+  if (!selection) throw new Error("a table that is not whole")
+  return selection instanceof CellSelection
+    ? deleteCellSelection(current.apply(current.tr.setSelection(selection)), dispatch)
+    : command(current, dispatch)
+}
+// Other commands replace the content of one of the cells as well.
+const withinCell = command => (current, dispatch) => {
+  if (overCells(current.selection) != current.selection) throw new Error("several cells")
+  return command(current, dispatch)
+}
+
 const mark = json => ({mark: json.toJSON()})
 const state = (doc, selection) => EditorState.create({doc, selection})
 const edit = change => (current, dispatch) => {
@@ -153,16 +189,16 @@ function damaged(doc) {
 }
 // Each has the selections that it is run with, and makes its arguments and the command.
 const commands = {
-  deleteSelection: plainCommand(of("range", "range", "edges", "node"), deleteSelection),
-  delete: plainCommand(ranged, edit((tr, from, to) => tr.delete(from, to))),
-  deleteRange: plainCommand(ranged, edit((tr, from, to) => tr.deleteRange(from, to))),
+  deleteSelection: plainCommand(of("range", "range", "edges", "node"), emptying(deleteSelection)),
+  delete: plainCommand(ranged, emptying(edit((tr, from, to) => tr.delete(from, to)))),
+  deleteRange: plainCommand(ranged, emptying(edit((tr, from, to) => tr.deleteRange(from, to)))),
   insertText: [of("caret", "empty", "start", "end"), ({words}) => {
     const text = one(words)
     return [{text}, edit(tr => tr.insertText(text))]
   }],
   insertTextOver: [ranged, ({words}) => {
     const text = one(words)
-    return [{text}, edit(tr => tr.insertText(text))]
+    return [{text}, withinCell(edit(tr => tr.insertText(text)))]
   }],
   paste: [of("caret", "start", "end", "empty", "range", "edges"), kit => {
     const source = kit.document(), selection = ranged(source)
@@ -171,7 +207,7 @@ const commands = {
     return [{source: source.toJSON(), from, to},
       edit(tr => tr.replaceSelection(source.slice(from, to, true)))]
   }],
-  cutAndPaste: plainCommand(ranged, (current, dispatch) => {
+  cutAndPaste: plainCommand(ranged, withinCell((current, dispatch) => {
     if (current.selection.empty) return false
     const slice = current.selection.content()
     let next
@@ -180,7 +216,7 @@ const commands = {
     tr.replaceSelection(slice)
     dispatch(tr)
     return true
-  }),
+  })),
   copyOverItself: plainCommand(ranged, (current, dispatch) => {
     if (current.selection.empty) return false
     const {tr} = current

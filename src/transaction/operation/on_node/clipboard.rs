@@ -90,6 +90,7 @@ impl OperationOn<NodeId> for Cut {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
         let copied = copied(on, &over)?;
+        let over = range::emptied_cells(on, over)?;
         range::delete_range(on, &over)?;
         keep(on, copied);
         Ok(())

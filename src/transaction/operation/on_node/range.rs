@@ -8,7 +8,7 @@ use super::fitting::fits;
 use crate::document::fit::FitEdit;
 use crate::document::{
     ChildPosition, EditError, Limit, Node, Position, Selection, TextSelection, block_edits, cost,
-    plan, walk,
+    plan, table, walk,
 };
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -123,6 +123,20 @@ pub(super) fn reselect(
     let place = |end: &Position| other_place(on, end).unwrap_or_else(|| end.clone());
     let selection = Selection::new(place(anchor), place(focus));
     Ok(on.select(selection)?)
+}
+
+/// Empties the cells that a range is over. Returns the caret in the first one then, otherwise the
+/// range.
+pub(super) fn emptied_cells(on: &mut Draft, over: CheckedRange) -> Result<CheckedRange, EditError> {
+    let Some(schema) = on.shared_schema() else {
+        return Ok(over);
+    };
+    let caret = table::clear_between(on, &schema, &over.start.node_id, &over.end.node_id)?;
+    let caret = caret.map(|caret| CheckedRange {
+        start: caret.clone(),
+        end: caret,
+    });
+    Ok(caret.unwrap_or(over))
 }
 
 pub(super) fn delete_range(on: &mut Draft, over: &CheckedRange) -> Edited {

@@ -183,6 +183,7 @@ impl OperationOn<NodeId> for DeleteRange {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
+        let over = range::emptied_cells(on, over)?;
         range::delete_range(on, &over)
     }
 }
@@ -247,11 +248,13 @@ impl OperationOn<NodeId> for ReplaceText {
             return replace(on, id, start..end, text);
         }
         let over = range::resolve(on, id, start, Some(end), self.end_node_id.as_ref())?;
+        let over = range::emptied_cells(on, over)?;
         if fits(on, &over, &FitEdit::Type(&text))? {
             return Ok(());
         }
         range::delete_range(on, &over)?;
-        replace(on, id, start..start, text)
+        let Position { node_id, offset } = over.start;
+        replace(on, &node_id, offset..offset, text)
     }
 }
 

@@ -1,0 +1,609 @@
+//! Edits of tables. `crates/formats/tests/prosemirror/operations.rs` compares their results with
+//! those of prosemirror-tables.
+//!
+//! A table is drawn with a letter for each place: `aab` is a row with a cell `a` over two columns
+//! and a cell `b`. A capital letter is a header, `.` a new cell, and a blank a place without one.
+
+use doclock::document::{
+    EditError, HeaderPart, Limit, Limits, NodeSpec, Position, Selection, TableSide,
+};
+use doclock::schema::{AttributeSpec, NodeType, Schema, TableRole, ValueType};
+use doclock::transaction::{NodeOperation, Operation, OperationError, TextSpan, TransactionError};
+use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
+use serde_json::{Value, json};
+
+use crate::common::{Dice, children, image};
+
+fn schema() -> Schema {
+    let cell = |role| {
+        let cell = NodeType::new().content("block+").table_role(role);
+        cell.unknown_attributes(true).isolating(true)
+    };
+    Schema::builder()
+        .node("page", NodeType::new().content("block+"))
+        .node("p", NodeType::new().group("block").content("text*"))
+        .node("table", role("row*", TableRole::Table).group("block"))
+        .node("row", role("(cell | head)*", TableRole::Row))
+        .node("cell", cell(TableRole::Cell))
+        .node("head", cell(TableRole::HeaderCell))
+        .node("text", NodeType::new())
+        .root("page")
+        .build()
+        .unwrap()
+}
+
+fn role(content: &str, role: TableRole) -> NodeType {
+    NodeType::new().content(content).table_role(role)
+}
+
+/// A drawn table whose cells have their letter as id and as text.
+fn table(rows: &[&str]) -> NodeSpec {
+    let places: Vec<Vec<char>> = rows.iter().map(|row| row.chars().collect()).collect();
+    let mut seen = String::new();
+    let rows = places.iter().enumerate().map(|(nth, row)| {
+        let mut cells = Vec::new();
+        for letter in row {
+            if seen.contains(*letter) {
+                continue;
+            }
+            seen.push(*letter);
+            let columns = row.iter().filter(|place| *place == letter).count();
+            let rows = places.iter().filter(|row| row.contains(letter)).count();
+            cells.push(
+                cell(*letter)
+                    .with_attributes([("colspan", columns.into()), ("rowspan", Value::from(rows))]),
+            );
+        }
+        element("row", cells).with_id(format!("row-{nth}"))
+    });
+    element("table", rows).with_id("table")
+}
+
+fn cell(letter: char) -> NodeSpec {
+    let id = letter.to_ascii_lowercase().to_string();
+    let kind = if letter.is_uppercase() {
+        "head"
+    } else {
+        "cell"
+    };
+    let line = text_node("text", id.clone()).with_id(format!("{id}-text"));
+    element(kind, [element("p", [line])]).with_id(id)
+}
+
+fn opened(rows: &[&str]) -> Editor {
+    let store = StoreOptions::new().session(7).schema(schema());
+    let editor = Editor::new(DataStore::with_options(store), "ann");
+    let last = element("p", [text_node("text", "end").with_id("end")]);
+    let page = element("page", [table(rows), last]).with_id("page");
+    editor
+        .execute([create(page), set_root().on("page")])
+        .unwrap();
+    editor
+}
+
+/// The table as it is drawn: computed from the attributes of its cells alone.
+fn drawn(view: &impl View) -> Vec<String> {
+    let rows: Vec<_> = view.children("table").collect();
+    let mut places: Vec<Vec<char>> = vec![Vec::new(); rows.len()];
+    for (top, row) in rows.iter().enumerate() {
+        let mut left = 0;
+        for cell in view.children(row.id()) {
+            while places[top].get(left).is_some_and(|place| *place != ' ') {
+                left += 1;
+            }
+            let span = |name| {
+                cell.attributes()
+                    .get(name)
+                    .map_or(1, |it| it.as_u64().unwrap())
+            };
+            let (columns, below) = (span("colspan") as usize, span("rowspan") as usize);
+            assert!(
+                top + below <= rows.len(),
+                "{} reaches too far down",
+                cell.id()
+            );
+            let letter = cell.id().to_string().chars().next().unwrap();
+            let letter = if letter.is_alphabetic() { letter } else { '.' };
+            let letter = match cell.kind() {
+                "head" => letter
+                    .to_ascii_uppercase()
+                    .max(if letter == '.' { ':' } else { 'A' }),
+                _ => letter,
+            };
+            for row in &mut places[top..top + below] {
+                row.resize(row.len().max(left + columns), ' ');
+                for place in &mut row[left..left + columns] {
+                    assert_eq!(*place, ' ', "{} overlaps another cell", cell.id());
+                    *place = letter;
+                }
+            }
+        }
+    }
+    let width = places.iter().map(Vec::len).max().unwrap_or(0);
+    let padded = places.into_iter().map(|mut row| {
+        row.resize(width, ' ');
+        String::from_iter(row)
+    });
+    padded.collect()
+}
+
+/// Runs an operation on a drawn table, checks that it can be undone, and draws what it made.
+fn after(rows: &[&str], operation: Operation) -> Vec<String> {
+    let editor = opened(rows);
+    done(&editor, operation);
+    drawn(&editor.store().snapshot())
+}
+
+fn done(editor: &Editor, operation: Operation) {
+    let before = image(&editor.store().snapshot());
+    editor.execute([operation.clone()]).unwrap();
+    let after = image(&editor.store().snapshot());
+    if before == after {
+        return;
+    }
+    editor.undo().commit().unwrap();
+    assert_eq!(image(&editor.store().snapshot()), before, "{operation:?}");
+    editor.redo().commit().unwrap();
+    assert_eq!(image(&editor.store().snapshot()), after, "{operation:?}");
+}
+
+fn refused(editor: &Editor, operation: Operation) -> EditError {
+    let before = image(&editor.store().snapshot());
+    let error = editor.execute([operation]).unwrap_err();
+    assert_eq!(image(&editor.store().snapshot()), before);
+    match error {
+        TransactionError::Operation {
+            cause: OperationError::Edit(error),
+            ..
+        } => error,
+        other => panic!("{other}"),
+    }
+}
+
+fn rule(error: EditError) -> &'static str {
+    match error {
+        EditError::TableRule { id, rule } if id == "table".into() => rule,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
+fn tree_06_a_new_row_or_column_widens_the_cells_that_reach_across() {
+    let rows = ["aab", "ccb", "dee"];
+    let row = |side, id: &str| after(&rows, add_table_row(side).on(id));
+    assert_eq!(row(TableSide::After, "a"), ["aab", "..b", "ccb", "dee"]);
+    assert_eq!(row(TableSide::After, "b"), ["aab", "ccb", "...", "dee"]);
+    assert_eq!(row(TableSide::Before, "b"), ["...", "aab", "ccb", "dee"]);
+    // By a node in the cell.
+    assert_eq!(
+        row(TableSide::After, "e-text"),
+        ["aab", "ccb", "dee", "..."]
+    );
+    let column = |side, id: &str| after(&rows, add_table_column(side).on(id));
+    assert_eq!(column(TableSide::After, "d"), ["aaab", "cccb", "d.ee"]);
+    assert_eq!(column(TableSide::Before, "b"), ["aa.b", "cc.b", "deee"]);
+    assert_eq!(column(TableSide::Before, "a"), [".aab", ".ccb", ".dee"]);
+    assert_eq!(column(TableSide::After, "b"), ["aab.", "ccb.", "dee."]);
+}
+
+/// `addRow` of prosemirror-tables forgets the columns that such a cell spans.
+#[test]
+fn tree_06_a_new_row_widens_cells_after_one_that_spans_rows_and_columns() {
+    let rows = ["aabc", "aabd"];
+    let operation = add_table_row(TableSide::After).on("c");
+    assert_eq!(after(&rows, operation), ["aabc", "aab.", "aabd"]);
+}
+
+#[test]
+fn tree_06_new_cells_are_headers_where_those_before_are_but_for_an_edge() {
+    let rows = ["ABC", "Def"];
+    let row = |side, id: &str| after(&rows, add_table_row(side).on(id));
+    assert_eq!(row(TableSide::After, "d"), ["ABC", "Def", ":.."]);
+    assert_eq!(row(TableSide::After, "a"), ["ABC", ":..", "Def"]);
+    assert_eq!(row(TableSide::Before, "a"), ["...", "ABC", "Def"]);
+    let column = |side, id: &str| after(&rows, add_table_column(side).on(id));
+    assert_eq!(column(TableSide::After, "a"), ["A:BC", "D.ef"]);
+    assert_eq!(column(TableSide::After, "c"), ["ABC:", "Def."]);
+}
+
+#[test]
+fn tree_06_cells_shrink_or_move_down_where_rows_and_columns_go() {
+    let rows = ["abbc", "adec", "adfg"];
+    let deleted = |operation: NodeOperation, id: &str| after(&rows, operation.on(id));
+    assert_eq!(deleted(delete_table_rows(), "b"), ["adec", "adfg"]);
+    assert_eq!(deleted(delete_table_rows(), "e"), ["abbc", "adfg"]);
+    assert_eq!(deleted(delete_table_rows_up_to("e"), "b"), ["adfg"]);
+    assert_eq!(deleted(delete_table_columns(), "e"), ["abc", "adc", "adg"]);
+    assert_eq!(
+        deleted(delete_table_columns_up_to("b"), "a"),
+        ["c", "c", "g"]
+    );
+    assert_eq!(deleted(delete_table_columns(), "b"), ["ac", "ac", "ag"]);
+    let editor = opened(&rows);
+    assert_eq!(
+        rule(refused(&editor, delete_table_rows().on("a"))),
+        "a row must be left"
+    );
+    let all = delete_table_columns_up_to("g").on("a");
+    assert_eq!(rule(refused(&editor, all)), "a column must be left");
+}
+
+#[test]
+fn tree_06_a_merged_cell_has_the_content_of_all_and_is_split_again() {
+    let editor = opened(&["abc", "dec"]);
+    done(&editor, clear_cells().on("b"));
+    done(&editor, merge_cells("e").on("a"));
+    let view = editor.store().snapshot();
+    assert_eq!(drawn(&view), ["aac", "aac"]);
+    assert_eq!(children(&view, "a").len(), 3);
+    assert_eq!(view.text_of("a").unwrap(), "ade");
+    done(&editor, split_cell().on("a"));
+    assert_eq!(drawn(&editor.store().snapshot()), ["a.c", "..c"]);
+    // A cell of one place is not split.
+    done(&editor, split_cell().on("a"));
+    assert_eq!(drawn(&editor.store().snapshot()), ["a.c", "..c"]);
+
+    let editor = opened(&["abb", "acd"]);
+    let past = "a cell may not reach out of the merged rectangle";
+    assert_eq!(rule(refused(&editor, merge_cells("c").on("a"))), past);
+    // One cell is merged with itself.
+    done(&editor, merge_cells("a-text").on("a"));
+    assert_eq!(drawn(&editor.store().snapshot()), ["abb", "acd"]);
+}
+
+#[test]
+fn tree_06_headers_are_toggled_for_cells_rows_columns_and_the_first_of_them() {
+    let toggled = |part, id: &str| after(&["abC", "def", "ghi"], toggle_header(part).on(id));
+    assert_eq!(toggled(HeaderPart::Cells, "e"), ["abC", "dEf", "ghi"]);
+    assert_eq!(toggled(HeaderPart::Cells, "c"), ["abc", "def", "ghi"]);
+    assert_eq!(toggled(HeaderPart::Rows, "e"), ["abC", "DEF", "ghi"]);
+    assert_eq!(toggled(HeaderPart::Rows, "a"), ["abc", "def", "ghi"]);
+    assert_eq!(toggled(HeaderPart::Columns, "e"), ["aBC", "dEf", "gHi"]);
+    assert_eq!(toggled(HeaderPart::FirstRow, "i"), ["ABC", "def", "ghi"]);
+    assert_eq!(toggled(HeaderPart::FirstColumn, "i"), ["AbC", "Def", "Ghi"]);
+    let both = ["ABC", "Def"];
+    let first = |part| after(&both, toggle_header(part).on("f"));
+    assert_eq!(first(HeaderPart::FirstRow), ["Abc", "Def"]);
+    assert_eq!(first(HeaderPart::FirstColumn), ["ABC", "def"]);
+    let area = toggle_header_up_to(HeaderPart::Cells, "e").on("a");
+    assert_eq!(after(&["abc", "def"], area), ["ABc", "DEf"]);
+}
+
+#[test]
+fn tree_06_rows_and_columns_move_with_those_that_cells_join_to_them() {
+    let rows = ["ABC", "dee", "dfg", "hij"];
+    let moved = |operation: NodeOperation, id: &str| after(&rows, operation.on(id));
+    assert_eq!(
+        moved(move_table_row("h"), "a"),
+        ["DEE", "Dfg", "hij", "abc"]
+    );
+    assert_eq!(
+        moved(move_table_row("e"), "h"),
+        ["ABC", "hij", "dee", "dfg"]
+    );
+    assert_eq!(moved(move_table_row("g"), "d"), rows);
+    assert_eq!(
+        moved(move_table_column("c"), "a"),
+        ["BCA", "eed", "fgd", "ijh"]
+    );
+    assert_eq!(
+        moved(move_table_column("a"), "c"),
+        ["BCA", "eed", "fgd", "ijh"]
+    );
+}
+
+#[test]
+fn tree_06_delete_range_over_cells_empties_them_and_removes_none() {
+    let over = || TextSpan::to(0, "e-text", 1);
+    let operations = [
+        delete_range(over()),
+        cut_range(over()),
+        type_over(0, "e-text", 1, "x"),
+    ];
+    for operation in operations {
+        let editor = opened(&["abc", "dec", "fgh"]);
+        let ends = [("a-text", 0), ("e-text", 1)].map(|(id, at)| Position::new(id, at));
+        let [anchor, focus] = ends;
+        editor.select(Selection::new(anchor, focus)).unwrap();
+        let typed = matches!(operation, NodeOperation::ReplaceText(_));
+        done(&editor, operation.on("a-text"));
+        let view = editor.store().snapshot();
+        assert_eq!(drawn(&view), ["abc", "dec", "fgh"]);
+        let left = if typed { "x" } else { "" };
+        let texts = ["a", "b", "d", "e", "c", "f"].map(|id| view.text_of(id).unwrap());
+        assert_eq!(texts, [left, "", "", "", "c", "f"]);
+        let caret = Position::new("a-text", left.len());
+        assert_eq!(
+            editor.selection(),
+            Some(Selection::new(caret.clone(), caret))
+        );
+    }
+    // Within a cell, and out of the table, it deletes characters as elsewhere.
+    let editor = opened(&["ab", "cd"]);
+    done(&editor, delete_range(0..1).on("a-text"));
+    assert_eq!(drawn(&editor.store().snapshot()), ["ab", "cd"]);
+}
+
+#[test]
+fn tree_06_a_table_that_is_not_whole_is_repaired() {
+    let span = |columns: Value, rows: Value| {
+        let attributes = [("colspan", columns), ("rowspan", rows)];
+        set_attrs(attributes)
+    };
+    let repaired = |rows: &[&str], operation: Operation| {
+        let editor = opened(rows);
+        editor.execute([operation]).unwrap();
+        done(&editor, fix_table().on("table"));
+        drawn(&editor.store().snapshot())
+    };
+    let rows = ["abc", "def"];
+    assert_eq!(repaired(&rows, delete_node().on("e")), ["abc", "df."]);
+    assert_eq!(repaired(&rows, delete_node().on("a")), [".bc", "def"]);
+    assert_eq!(
+        repaired(&rows, span(2.into(), 1.into()).on("c")),
+        ["abcc", "def."]
+    );
+    // What reaches below the table, or over another cell, is cut.
+    assert_eq!(
+        repaired(&rows, span(1.into(), 9.into()).on("f")),
+        ["abc", "def"]
+    );
+    assert_eq!(
+        repaired(&["abc", "dbe"], span(3.into(), 1.into()).on("d")),
+        ["abc", "dbe"]
+    );
+    // Numbers that are none.
+    for (columns, rows) in [
+        (json!(0), json!(-1)),
+        (json!("2"), json!([3])),
+        (json!(0.5), json!(-1e300)),
+    ] {
+        let table = repaired(&["abc", "def"], span(columns, rows).on("b"));
+        assert_eq!(table, ["abc", "def"]);
+    }
+    for huge in [json!(u64::MAX), json!(1e300), json!(i64::MAX)] {
+        let table = repaired(&["ab", "cd"], span(huge.clone(), huge).on("d"));
+        assert_eq!((table.len(), table[0].len()), (2, 1001));
+    }
+}
+
+/// One of the two that edited is undone, and the table is ragged.
+#[test]
+fn tree_06_an_undo_among_the_edits_of_others_leaves_a_table_that_can_be_edited() {
+    let ann = opened(&["ab", "cd"]);
+    let bob = Editor::new(ann.store().clone(), "bob");
+    ann.execute([add_table_column(TableSide::After).on("b")])
+        .unwrap();
+    bob.execute([add_table_row(TableSide::After).on("c")])
+        .unwrap();
+    ann.undo().commit().unwrap();
+    assert_eq!(drawn(&ann.store().snapshot()), ["ab ", "cd ", "..."]);
+    done(&ann, add_table_row(TableSide::Before).on("a"));
+    assert_eq!(drawn(&ann.store().snapshot()), ["...", "ab.", ".cd", "..."]);
+}
+
+#[test]
+fn tree_06_a_table_without_cells_is_deleted() {
+    let editor = opened(&["ab"]);
+    editor
+        .execute([delete_node().on("a"), delete_node().on("b")])
+        .unwrap();
+    done(&editor, fix_table().on("row-0"));
+    assert!(!editor.store().snapshot().contains("table"));
+}
+
+#[test]
+fn tree_06_widths_go_along_with_columns() {
+    let editor = opened(&["abc", "ddc"]);
+    let width = |id: &str, widths: Value| set_attrs([("colwidth", widths)]).on(id);
+    editor
+        .execute([width("a", json!([10])), width("d", json!([10, 0]))])
+        .unwrap();
+    let widths = |id: &str| {
+        let view = editor.store().snapshot();
+        view.node(id).unwrap().attributes().get("colwidth").cloned()
+    };
+    done(&editor, add_table_column(TableSide::After).on("a"));
+    assert_eq!(widths("d"), Some(json!([10, 0, 0])));
+    done(&editor, delete_table_columns().on("a"));
+    assert_eq!(widths("d"), None);
+}
+
+#[test]
+fn tree_06_an_edit_outside_of_a_table_names_the_node_and_the_role() {
+    let not_in = |editor: &Editor, operation: Operation| match refused(editor, operation) {
+        EditError::NotInTable { id, role } => (id.to_string(), role),
+        other => panic!("{other}"),
+    };
+    let outside = |id: &str, role| (id.to_owned(), role);
+    let editor = opened(&["ab"]);
+    assert_eq!(
+        not_in(&editor, split_cell().on("end")),
+        outside("end", "cell")
+    );
+    assert_eq!(
+        not_in(&editor, split_cell().on("table")),
+        outside("table", "cell")
+    );
+    assert_eq!(
+        not_in(&editor, fix_table().on("end")),
+        outside("end", "table")
+    );
+    assert_eq!(
+        not_in(&editor, merge_cells("end").on("a")),
+        outside("end", "cell")
+    );
+    let missing = refused(&editor, merge_cells("nothing").on("a"));
+    assert!(matches!(missing, EditError::NodeNotFound { .. }));
+    // Without a schema, and under one without headers.
+    let plain = Editor::new(DataStore::new(), "ann");
+    plain.execute([create(table(&["ab"]))]).unwrap();
+    assert_eq!(not_in(&plain, clear_cells().on("a")), outside("a", "table"));
+    let without = Schema::builder()
+        .node("table", role("row*", TableRole::Table))
+        .node("row", role("cell*", TableRole::Row))
+        .node("cell", role("p*", TableRole::Cell).unknown_attributes(true))
+        .node("p", NodeType::new().content("text*"))
+        .node("text", NodeType::new());
+    let store = StoreOptions::new().schema(without.build().unwrap());
+    let plain = Editor::new(DataStore::with_options(store), "ann");
+    plain.execute([create(table(&["ab"]))]).unwrap();
+    let toggle = toggle_header(HeaderPart::Cells).on("a");
+    assert_eq!(not_in(&plain, toggle), outside("table", "header_cell"));
+}
+
+#[test]
+fn tree_06_no_cell_can_be_made_with_an_attribute_that_nothing_sets() {
+    let required = AttributeSpec::new(ValueType::String).required();
+    let needy = NodeType::new().content("text*").attribute("key", required);
+    let schema = Schema::builder()
+        .node("table", role("row*", TableRole::Table))
+        .node("row", role("cell*", TableRole::Row))
+        .node("cell", role("p+", TableRole::Cell).unknown_attributes(true))
+        .node("p", needy)
+        .node("text", NodeType::new())
+        .build()
+        .unwrap();
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let editor = Editor::new(store, "ann");
+    let line = element("p", []).with_attributes([("key", "k".into())]);
+    let row = element("row", [element("cell", [line]).with_id("a")]);
+    editor
+        .execute([create(element("table", [row]).with_id("table"))])
+        .unwrap();
+    let error = refused(&editor, add_table_row(TableSide::After).on("a"));
+    assert_eq!(
+        rule(error),
+        "a new cell must have content that can be empty"
+    );
+}
+
+#[test]
+fn tree_06_two_types_cannot_have_one_role() {
+    let error = Schema::builder()
+        .node("one", role("", TableRole::Cell))
+        .node("other", role("", TableRole::Cell))
+        .build()
+        .unwrap_err();
+    assert_eq!(error.to_string(), "there are two table roles named cell");
+    let unknown = json!({"nodes": {"cell": {"tableRole": "headerCell"}}});
+    assert!(serde_json::from_value::<Schema>(unknown).is_err());
+}
+
+/// Any operations one after the other on a random table: it is whole after each, each can be
+/// undone, and all of them at the end.
+#[test]
+fn tree_06_any_edits_of_a_table_leave_it_whole() {
+    let given = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    let mut dice = Dice(seed);
+    let mut edits = 0;
+    for _ in 0..60 {
+        let made = opened(&["aab", "cdb", "cef"]);
+        let editor = Editor::new(made.store().clone(), "bob");
+        let start = image(&editor.store().snapshot());
+        for _ in 0..12 {
+            let Some(operation) = any_edit(&editor, &mut dice) else {
+                break;
+            };
+            let before = editor.store().snapshot();
+            let shown = format!("{:?} {operation:?}", drawn_or_ragged(&before));
+            match editor.execute([operation.clone()]) {
+                Ok(_) if ["setAttrs", "delete"].contains(&operation.name()) => {}
+                Ok(_) => {
+                    let rows = drawn(&editor.store().snapshot());
+                    let is_whole = rows.iter().all(|row| !row.contains(' '));
+                    assert!(is_whole && !rows.is_empty(), "{shown}: {rows:?}");
+                    edits += 1;
+                }
+                Err(error) => {
+                    let code = error.to_string();
+                    assert!(
+                        code.contains("must be left") || code.contains("reach out"),
+                        "{shown}: {code}"
+                    );
+                    assert_eq!(image(&editor.store().snapshot()), image(&before), "{shown}");
+                }
+            }
+        }
+        while editor.can_undo() {
+            editor.undo().commit().unwrap();
+        }
+        assert_eq!(image(&editor.store().snapshot()), start);
+    }
+    assert!(edits > 200, "only {edits} edits were possible");
+}
+
+fn drawn_or_ragged(view: &impl View) -> Vec<String> {
+    std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drawn(view))).unwrap_or_default()
+}
+
+/// An operation on cells, or one that damages the table.
+fn any_edit(editor: &Editor, dice: &mut Dice) -> Option<Operation> {
+    let view = editor.store().snapshot();
+    let rows = view.children("table").map(|row| row.id().clone());
+    let rows: Vec<_> = rows.collect();
+    let cells = rows.iter().flat_map(|row| view.children(row));
+    let cells: Vec<_> = cells.map(|cell| cell.id().clone()).collect();
+    if cells.is_empty() || cells.len() > 60 {
+        return None;
+    }
+    let mut any = || cells[dice.below(cells.len())].clone();
+    let (cell, last) = (any(), any());
+    let side = [TableSide::Before, TableSide::After][dice.below(2)];
+    let parts = [
+        HeaderPart::Cells,
+        HeaderPart::Rows,
+        HeaderPart::Columns,
+        HeaderPart::FirstRow,
+        HeaderPart::FirstColumn,
+    ];
+    let operation = match dice.below(16) {
+        0 | 1 => add_table_row(side),
+        2 | 3 => add_table_column(side),
+        4 => delete_table_rows(),
+        5 => delete_table_columns(),
+        6 => delete_table_rows_up_to(last),
+        7 | 8 | 9 => merge_cells(last),
+        10 => split_cell(),
+        11 => toggle_header_up_to(parts[dice.below(5)], last),
+        12 => clear_cells_up_to(last),
+        13 => move_table_row(last),
+        14 => move_table_column(last),
+        _ if dice.one_in(3) => fix_table(),
+        _ if dice.one_in(2) && cells.len() > 4 => delete_node(),
+        _ => {
+            let numbers = [json!(0), json!(1), json!(2), json!(3), json!(7), json!("x")];
+            let mut any = || numbers[dice.below(6)].clone();
+            set_attrs([
+                ("colspan", any()),
+                ("rowspan", any()),
+                ("colwidth", json!([any()])),
+            ])
+        }
+    };
+    Some(operation.on(cell))
+}
+
+#[test]
+fn transaction_04_the_places_of_a_table_count_as_steps() {
+    let editor = opened(&["ab", "cd"]);
+    let wide = set_attrs([("colspan", 1000.into())]);
+    let rows = vec![add_table_row(TableSide::After).on("c"); 30];
+    editor.execute([wide.on("b")]).unwrap();
+    editor.execute(rows).unwrap();
+    let is_done = |most: usize| {
+        let mut on = editor.store().begin("client").unwrap();
+        on.set_limits(Limits::new().with(Limit::Steps, most));
+        match on.run([toggle_header(HeaderPart::Cells).on("a")]) {
+            Ok(()) => true,
+            Err(error) => !error.to_string().contains("steps"),
+        }
+    };
+    // 32 rows of 1,001 places, eight of them in a step.
+    assert!(!is_done(32 * 1001 / 8));
+    assert!(is_done(usize::MAX));
+}
