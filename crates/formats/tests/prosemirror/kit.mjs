@@ -127,7 +127,7 @@ export function kit(name, schema = schemas[name], words = allWords, codes = allC
         if (!free(row, col)) continue
         let colspan = 1, rowspan = 1
         while (free(row, col + colspan) && !random(6)) colspan++
-        while (row + rowspan < height && !random(6)) rowspan++
+        while (width > 1 && row + rowspan < height && !random(6)) rowspan++
         for (let r = 0; r < rowspan; r++) for (let c = 0; c < colspan; c++) {
           taken[(row + r) * width + col + c] = true
         }

@@ -81,6 +81,15 @@ selections.cells = doc => {
   const cells = cellsOf(doc)
   return cells.length ? CellSelection.create(doc, one(cells), one(cells)) : null
 }
+// From a text in one to a text in another.
+selections.across = doc => {
+  const texts = pos => {
+    const all = places(doc).all.filter(at => at > pos && at < pos + doc.nodeAt(pos).nodeSize)
+    return all.length ? one(all) : null
+  }
+  const cells = cellsOf(doc), ends = cells.length ? [texts(one(cells)), texts(one(cells))] : []
+  return ends[0] && ends[1] ? TextSelection.create(doc, ...ends) : null
+}
 // One with a span, if there is one.
 selections.span = doc => {
   const cells = cellsOf(doc).filter(pos => {
@@ -292,7 +301,7 @@ const commands = {
     const part = one(["row", "column"])
     return [{part}, toggleHeader(part)]
   }),
-  deleteCellSelection: plainTable(["cell", "cells"], deleteCellSelection),
+  deleteCellSelection: plainTable(["cell", "cells", "across"], emptying(deleteCellSelection)),
   deleteTable: plainTable(["cell"], deleteTable),
   moveTableRow: moves("top", moveTableRow),
   moveTableColumn: moves("left", moveTableColumn),

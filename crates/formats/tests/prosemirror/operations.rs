@@ -71,6 +71,7 @@ const TABLES: &str = "tables";
 
 const NEWLINE: &str = "a newline of code becomes a hard break where it is joined to text";
 const SELECTS: &str = "it only selects";
+const COLUMNS: &str = "all columns after a cell that spans rows and columns count";
 
 #[rustfmt::skip]
 const ROWS: &[Row] = &[
@@ -121,11 +122,11 @@ const ROWS: &[Row] = &[
     row(LIST, "sinkListItem", "`indentNode`", 99.0, ""),
     other(LIST, "splitListItemKeepMarks", "`splitListItem`", "no stored marks yet"),
     other(LIST, "wrapRangeInList", "`wrapInList`", "see `wrapInList`"),
-    row(TABLES, "addRowBefore", "`addTableRow` `before`", 99.5, ""),
-    row(TABLES, "addRowAfter", "`addTableRow` `after`", 99.5, ""),
+    row(TABLES, "addRowBefore", "`addTableRow` `before`", 97.0, COLUMNS),
+    row(TABLES, "addRowAfter", "`addTableRow` `after`", 97.0, COLUMNS),
     row(TABLES, "addColumnBefore", "`addTableColumn` `before`", 99.5, ""),
     row(TABLES, "addColumnAfter", "`addTableColumn` `after`", 99.5, ""),
-    row(TABLES, "deleteRow", "`deleteTableRows`", 99.5, ""),
+    row(TABLES, "deleteRow", "`deleteTableRows`", 98.5, COLUMNS),
     row(TABLES, "deleteColumn", "`deleteTableColumns`", 99.5, ""),
     row(TABLES, "deleteTable", "`delete` with `fit`", 99.5, ""),
     row(TABLES, "mergeCells", "`mergeCells`", 99.5, ""),
@@ -136,10 +137,10 @@ const ROWS: &[Row] = &[
     row(TABLES, "toggleHeaderColumn", "`toggleHeader` `columns`", 99.5, ""),
     row(TABLES, "toggleHeaderCell", "`toggleHeader` `cells`", 99.5, ""),
     row(TABLES, "toggleHeader", "`toggleHeader` `firstRow`, `firstColumn`", 99.5, ""),
-    row(TABLES, "deleteCellSelection", "`clearCells`", 99.5, ""),
-    row(TABLES, "moveTableRow", "`moveTableRow`", 98.0, ""),
-    row(TABLES, "moveTableColumn", "`moveTableColumn`", 98.0, ""),
-    row(TABLES, "fixTables", "`fixTable`", 98.0, ""),
+    row(TABLES, "deleteCellSelection", "`clearCells`, `deleteRange`", 99.5, ""),
+    row(TABLES, "moveTableRow", "`moveTableRow`", 97.5, "rows in which no cell begins move along"),
+    row(TABLES, "moveTableColumn", "`moveTableColumn`", 97.5, "columns in which no cell begins move along"),
+    row(TABLES, "fixTables", "`fixTable`", 95.0, "no column is added beside a cell that overlaps another"),
     other(TABLES, "goToNextCell", "`setSelection`", SELECTS),
 ];
 
@@ -403,6 +404,8 @@ fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
     let join = |target, forward| vec![from.on(join_block(target, forward))];
     match command {
         "deleteSelection" | "delete" | "deleteRange" => vec![from.on(delete_range(over))],
+        "deleteCellSelection" if case["result"].is_null() => vec![],
+        "deleteCellSelection" => vec![from.on(delete_range(over))],
         "newlineInCode" if !opened.is_code(&from) => vec![],
         "insertText" | "newlineInCode" => {
             let text = opened.text(&from);
