@@ -71,6 +71,8 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Node>();
     shared::<doclock::document::NodeSelection>();
     shared::<doclock::document::NodeSpec>();
+    shared::<doclock::document::HeaderPart>();
+    shared::<doclock::document::TableSide>();
     shared::<doclock::document::OffsetError>();
     shared::<doclock::document::ChildPosition>();
     shared::<doclock::document::Position>();
@@ -223,6 +225,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::schema::SchemaBuilder>();
     shared::<doclock::schema::SchemaError>();
     shared::<doclock::schema::SchemaViolation>();
+    shared::<doclock::schema::TableRole>();
     shared::<doclock::schema::ValueType>();
     shared::<doclock::time::Clock>();
     shared::<doclock::time::ManualClock>();

@@ -232,7 +232,7 @@ fn carets(store: &DataStore) -> Vec<Selection> {
 fn overlay_10_every_operation_that_can_fail_changes_nothing_when_it_does() {
     let mut refused: BTreeSet<&str> = BTreeSet::new();
     let store = furnished();
-    for round in 0..20 {
+    for round in 0..30 {
         let mut transaction = store.begin("test").unwrap();
         transaction
             .select(Selection::new(Position::new("a", 2), Position::new("c", 3)))
@@ -243,7 +243,7 @@ fn overlay_10_every_operation_that_can_fail_changes_nothing_when_it_does() {
         ];
         transaction.run(named).unwrap();
         for at in 0..Kind::VARIANTS.len() {
-            let kind = Kind::VARIANTS[(at * 23 + round) % Kind::VARIANTS.len()];
+            let kind = Kind::VARIANTS[(at * 31 + round) % Kind::VARIANTS.len()];
             let seed = (round * 1000 + at) as u64;
             // A duplicate name is found only after all other work.
             let operation = Step { kind, seed }.draw(&transaction);
