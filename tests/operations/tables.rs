@@ -567,7 +567,7 @@ fn any_edit(editor: &Editor, dice: &mut Dice) -> Option<Operation> {
         4 => delete_table_rows(),
         5 => delete_table_columns(),
         6 => delete_table_rows_up_to(last),
-        7 | 8 | 9 => merge_cells(last),
+        7..=9 => merge_cells(last),
         10 => split_cell(),
         11 => toggle_header_up_to(parts[dice.below(5)], last),
         12 => clear_cells_up_to(last),

@@ -51,8 +51,8 @@ impl Table<'_> {
         let attributes = plan::find(on, &cell.id)?.attributes().clone();
         let spec = self.new_cell(cell.role)?;
         for row in area.top..area.bottom {
-            let mut index = match row == area.top {
-                true => cell.index + 1,
+            let first = match row == area.top {
+                true => cell.index,
                 false => self.index_at(row, area.left),
             };
             for nth in usize::from(row == area.top)..area.right - area.left {
@@ -64,8 +64,7 @@ impl Table<'_> {
                 }
                 attributes.set(WIDTHS.into(), widths(nth).map(Value::Array));
                 let spec = spec.clone().with_attributes(attributes);
-                on.insert_node(spec, &self.rows[row].id, index)?;
-                index += 1;
+                on.insert_node(spec, &self.rows[row].id, first + nth)?;
             }
         }
         let (columns, rows) = (1, 1);

@@ -17,13 +17,14 @@ macro_rules! table_operations {
         $(#[$about:meta])*
         $function:ident => $name:ident {
             $($(#[$of:meta])* $field:ident: $type:ty,)*
-        } $(or $last:ident)? $(to $other:ident)? = $edit:expr, $example:literal;
+        } $(or $last:ident)? $(to $other:ident)? = $edit:expr, $run:literal => $table:literal;
     )+) => {$(
         $(#[$about])*
         ///
         /// ```
         #[doc = include_str!("tables.example")]
-        #[doc = $example]
+        #[doc = concat!("editor.execute([", $run, "])?;")]
+        #[doc = concat!("assert_eq!(shown(), \"", $table, "\");")]
         /// # Ok::<(), Box<dyn std::error::Error>>(())
         /// ```
         pub fn $function($($field: $type,)* $($other: impl Into<NodeRef>)?) -> NodeOperation {
@@ -51,7 +52,9 @@ macro_rules! table_operations {
 
             fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
                 let edit: fn(&Self) -> TableEdit = $edit;
-                let other: Option<&NodeRef> = None$(.or(self.$last.as_ref()))?$(.or(Some(&self.$other)))?;
+                let other: Option<&NodeRef> = None;
+                $(let other = other.or(self.$last.as_ref());)?
+                $(let other = other.or(Some(&self.$other));)?
                 let (edit, other) = (edit(&self), resolve_some(on, other)?);
                 let schema = on.shared_schema();
                 Ok(table::edit(on, schema.as_deref(), id, other.as_ref(), edit)?)
@@ -83,7 +86,7 @@ table_operations! {
         /// The side of the cell.
         side: TableSide,
     } = |it| TableEdit::AddRow(it.side),
-    "editor.execute([add_table_row(TableSide::After).on(\"b\")])?;\nassert_eq!(shown(), \"a b / _ _ / c d\");";
+    r#"add_table_row(TableSide::After).on("b")"# => "a b / _ _ / c d";
 
     /// Adds a column to the left of the cell or to the right of it, as [`add_table_row`] adds a
     /// row.
@@ -91,51 +94,50 @@ table_operations! {
         /// The side of the cell.
         side: TableSide,
     } = |it| TableEdit::AddColumn(it.side),
-    "editor.execute([add_table_column(TableSide::Before).on(\"b\")])?;\nassert_eq!(shown(), \"a _ b / c _ d\");";
+    r#"add_table_column(TableSide::Before).on("b")"# => "a _ b / c _ d";
 
     /// Deletes the rows of the cell. Cells that reach into them shrink, and those that reach out of
     /// them below move down. A row must be left.
     delete_table_rows => DeleteTableRows {} or last_id = |_| TableEdit::DeleteRows,
-    "editor.execute([delete_table_rows().on(\"b\")])?;\nassert_eq!(shown(), \"c d\");";
+    r#"delete_table_rows().on("b")"# => "c d";
 
     /// Deletes the columns of the cell. Cells that reach out of them shrink. A column must be left.
     delete_table_columns => DeleteTableColumns {} or last_id = |_| TableEdit::DeleteColumns,
-    "editor.execute([delete_table_columns().on(\"b\")])?;\nassert_eq!(shown(), \"a / c\");";
+    r#"delete_table_columns().on("b")"# => "a / c";
 
     /// Makes one cell of all in the smallest rectangle with the two cells in it. No cell may reach
     /// out of the rectangle. The first one stays, with the content of all that are not empty.
     merge_cells => MergeCells {} to last_id = |_| TableEdit::Merge,
-    "editor.execute([merge_cells(\"d\").on(\"b\")])?;\nassert_eq!(shown(), \"a bd / c\");";
+    r#"merge_cells("d").on("b")"# => "a bd / c";
 
     /// Makes cells of one column and one row of a cell that spans more. The first keeps the
     /// content, and all have its other attributes.
     split_cell => SplitCell {} = |_| TableEdit::Split,
-    "editor.execute([merge_cells(\"d\").on(\"b\"), split_cell().on(\"b\")])?;\nassert_eq!(shown(), \"a bd / c _\");";
+    r#"merge_cells("d").on("b"), split_cell().on("b")"# => "a bd / c _";
 
     /// Makes cells headers, or plain cells if some of them are headers.
     toggle_header => ToggleHeader {
         /// Which cells.
         part: HeaderPart,
     } or last_id = |it| TableEdit::ToggleHeader(it.part),
-    "editor.execute([toggle_header(HeaderPart::Rows).on(\"b\")])?;\nassert_eq!(shown(), \"A B / c d\");";
+    r#"toggle_header(HeaderPart::Rows).on("b")"# => "A B / c d";
 
     /// Deletes the content of the cell, which stays.
     clear_cells => ClearCells {} or last_id = |_| TableEdit::Clear,
-    "editor.execute([clear_cells_up_to(\"c\").on(\"a\")])?;\nassert_eq!(shown(), \"_ b / _ d\");";
+    r#"clear_cells_up_to("c").on("a")"# => "_ b / _ d";
 
     /// Moves the row of the cell to the place of that of another, with the rows that cells join to
     /// it. Cells become headers where headers were.
     move_table_row => MoveTableRow {} to target_id = |_| TableEdit::MoveRow,
-    "editor.execute([move_table_row(\"d\").on(\"a\")])?;\nassert_eq!(shown(), \"c d / a b\");";
+    r#"move_table_row("d").on("a")"# => "c d / a b";
 
     /// Moves the column of the cell to the place of that of another, as [`move_table_row`] moves a
     /// row.
     move_table_column => MoveTableColumn {} to target_id = |_| TableEdit::MoveColumn,
-    "editor.execute([move_table_column(\"d\").on(\"a\")])?;\nassert_eq!(shown(), \"b a / d c\");";
+    r#"move_table_column("d").on("a")"# => "b a / d c";
 
-    /// Repairs the table that the node is or is in: cells that overlap or are too high are cut, rows
-    /// that are too short get cells, and the cells of a column get one width. A table without cells
-    /// is deleted. All other operations on a table repair it first.
+    /// Repairs the table that the node is or is in. Overlapping cells are cut, short rows get cells
+    /// and columns one width. A table without cells is deleted. All others repair a table first.
     fix_table => FixTable {} = |_| TableEdit::Repair,
-    "editor.execute([set_attrs([(\"colspan\", 2.into())]).on(\"b\"), fix_table().on(\"table\")])?;\nassert_eq!(shown(), \"a b / c d _\");";
+    r#"set_attrs([("colspan", 2.into())]).on("b"), fix_table().on("table")"# => "a b / c d _";
 }
