@@ -130,21 +130,21 @@ pub fn edit<E: BlockEdits>(
     }
 }
 
-/// Deletes the content of all cells from one to another, if two nodes are in different cells of a
-/// table. Returns where the caret is then, and `None` if they are not, and nothing was changed.
+/// Deletes the content of all cells from one to another, if two positions are in different cells of
+/// a table. Both are then where the caret is. Otherwise nothing is changed.
 pub fn clear_between<E: BlockEdits>(
     on: &mut E,
-    schema: &Schema,
-    first: &NodeId,
-    last: &NodeId,
-) -> Result<Option<Position>, EditError> {
-    let has_tables = schema.table_type(TableRole::Table).is_some();
-    if first == last || !has_tables {
-        return Ok(None);
-    }
-    let shared = shared_table(on, schema, first, last)?;
+    schema: Option<&Schema>,
+    start: &mut Position,
+    end: &mut Position,
+) -> Result<(), EditError> {
+    let schema = schema.filter(|schema| schema.table_type(TableRole::Table).is_some());
+    let Some(schema) = schema.filter(|_| start.node_id != end.node_id) else {
+        return Ok(());
+    };
+    let shared = shared_table(on, schema, &start.node_id, &end.node_id)?;
     let Some((first, last, table)) = shared.filter(|(first, last, _)| first != last) else {
-        return Ok(None);
+        return Ok(());
     };
     let table = Table::read(on, schema, &table)?;
     let ends = table.cell(&first).zip(table.cell(&last));
@@ -159,7 +159,8 @@ pub fn clear_between<E: BlockEdits>(
     if on.selected().is_some() {
         on.select_text(Selection::new(caret.clone(), caret.clone()))?;
     }
-    Ok(Some(caret))
+    (*start, *end) = (caret.clone(), caret);
+    Ok(())
 }
 
 fn not_in_table(id: &NodeId, role: TableRole) -> EditError {

@@ -125,18 +125,14 @@ pub(super) fn reselect(
     Ok(on.select(selection)?)
 }
 
-/// Empties the cells that a range is over. Returns the caret in the first one then, otherwise the
-/// range.
-pub(super) fn emptied_cells(on: &mut Draft, over: CheckedRange) -> Result<CheckedRange, EditError> {
-    let Some(schema) = on.shared_schema() else {
-        return Ok(over);
-    };
-    let caret = table::clear_between(on, &schema, &over.start.node_id, &over.end.node_id)?;
-    let caret = caret.map(|caret| CheckedRange {
-        start: caret.clone(),
-        end: caret,
-    });
-    Ok(caret.unwrap_or(over))
+/// Empties the cells that a range is over. What is left of the range then is the caret.
+pub(super) fn emptied_cells(
+    on: &mut Draft,
+    mut over: CheckedRange,
+) -> Result<CheckedRange, EditError> {
+    let schema = on.shared_schema();
+    table::clear_between(on, schema.as_deref(), &mut over.start, &mut over.end)?;
+    Ok(over)
 }
 
 pub(super) fn delete_range(on: &mut Draft, over: &CheckedRange) -> Edited {
