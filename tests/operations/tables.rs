@@ -537,6 +537,43 @@ fn tree_06_any_edits_of_a_table_leave_it_whole() {
     assert!(edits > 200, "only {edits} edits were possible");
 }
 
+/// Two users edit a table in turn, and undo and redo in between, which may leave it ragged. A
+/// repair makes it whole.
+#[test]
+fn tree_06_any_edits_and_undos_of_two_users_leave_a_table_that_can_be_repaired() {
+    let given = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    let mut dice = Dice(seed);
+    let mut undone = 0;
+    for _ in 0..60 {
+        let made = opened(&["aab", "cdb", "cef"]);
+        let users = ["bob", "cat"].map(|name| Editor::new(made.store().clone(), name));
+        for _ in 0..20 {
+            let user = &users[dice.below(2)];
+            match dice.below(4) {
+                0 => undone += usize::from(user.undo().commit().is_ok()),
+                1 => drop(user.redo().commit()),
+                _ => {
+                    let edit = any_edit(user, &mut dice);
+                    drop(edit.map(|edit| user.execute([edit])));
+                }
+            }
+        }
+        if made.store().snapshot().contains("table") {
+            done(&users[0], fix_table().on("table"));
+        }
+        let view = made.store().snapshot();
+        if view.contains("table") {
+            let rows = drawn(&view);
+            assert!(rows.iter().all(|row| !row.contains(' ')), "{rows:?}");
+        }
+    }
+    assert!(undone > 60, "only {undone} edits were undone");
+}
+
 fn drawn_or_ragged(view: &impl View) -> Vec<String> {
     std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| drawn(view))).unwrap_or_default()
 }

@@ -16,7 +16,7 @@ use crate::{
     document::{
         Attributes, HeaderPart, Limit, Limits, Mark, NodeSpec, Position, Selection, TableSide,
     },
-    schema::{NodeType, Schema},
+    schema::{NodeType, Schema, TableRole},
     transaction::{NodeOperation, Operation, TextSpan, on_node::JoinTarget},
 };
 
@@ -348,6 +348,66 @@ fn transaction_04_what_an_operation_visits_counts_as_steps() {
         uncounted.is_empty(),
         "{count} visit what they do not count:\n{list}"
     );
+}
+
+/// A store with a table of as many rows and columns, whose first cell spans all but the last ones.
+fn store_with_table(rows: usize, columns: usize, spanned: bool) -> DataStore {
+    let of = |content: &str, role| NodeType::new().content(content).table_role(role);
+    let cell = |role| of("text*", role).unknown_attributes(true);
+    let schema = Schema::builder()
+        .node("table", of("row*", TableRole::Table))
+        .node("row", of("(cell | head)*", TableRole::Row))
+        .node("cell", cell(TableRole::Cell))
+        .node("head", cell(TableRole::HeaderCell))
+        .node("text", NodeType::new());
+    let options = StoreOptions::new().schema(schema.build().unwrap());
+    let store = DataStore::with_options(options);
+    let spans = [
+        ("colspan", json!(columns - 1)),
+        ("rowspan", json!(rows - 1)),
+    ];
+    let cell = |row: usize, column: usize| {
+        let cell = element("cell", []).with_id(format!("{row}-{column}"));
+        match (row, column) {
+            (0, 0) if spanned => Some(cell.with_attributes(spans.clone())),
+            _ if spanned && row + 1 < rows && column + 1 < columns => None,
+            _ => Some(cell),
+        }
+    };
+    let row = |row| element("row", (0..columns).filter_map(|column| cell(row, column)));
+    let table = element("table", (0..rows).map(row)).with_id("table");
+    let mut on = store.begin("setup").unwrap();
+    on.create(table).unwrap();
+    on.commit().unwrap();
+    store
+}
+
+#[test]
+fn transaction_04_what_an_operation_on_a_table_visits_counts_as_steps() {
+    for (rows, columns, spanned) in [
+        (SIZE / 2, 2, false),
+        (2, SIZE / 2, false),
+        (24, 24, false),
+        (150, 150, true),
+    ] {
+        let store = store_with_table(rows, columns, spanned);
+        let last = format!("{}-{}", rows - 1, columns - 1);
+        for kind in Kind::VARIANTS.iter().filter(|kind| kind.is_on_a_table()) {
+            for (id, other) in [("0-0", last.as_str()), (&last, "0-0"), ("0-0", "0-0")] {
+                let on = store.begin("client").unwrap();
+                let operations = operations(&on, *kind, id, other);
+                drop(on);
+                for operation in operations {
+                    let mut on = limited(&store);
+                    let (_, visits) = counted(|| on.run([operation.clone()]));
+                    let steps = on.steps_taken();
+                    let shown = format!("{rows} x {columns}: {visits} visits, {steps} steps");
+                    assert!(visits <= VISITS * (FLOOR + steps), "{shown}: {operation:?}");
+                    assert!(visits * 8 >= rows * columns, "{shown}: {operation:?}");
+                }
+            }
+        }
+    }
 }
 
 /// The check of a schema at the commit, which holds the lock as well.

@@ -6,6 +6,7 @@ use super::layout::{Area, Layout, Span};
 use super::refused;
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
+use crate::steps::steps;
 use crate::{Attributes, EditError, NodeId, Value, cost, plan};
 
 pub(super) const COLUMNS: &str = "colspan";
@@ -99,6 +100,7 @@ impl<'s> Table<'s> {
             layout.ok_or_else(|| refused(id, "it has at most 1,048,576 places for cells"))?;
         on.spend_steps(&|_| layout.width * rows.len() / cost::SIBLINGS)?;
         let mut places = vec![0; layout.width * rows.len()];
+        steps(places.len());
         for (nth, area) in layout.areas.iter().enumerate() {
             for row in area.top..area.bottom {
                 let start = row * layout.width;
