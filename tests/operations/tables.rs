@@ -550,7 +550,8 @@ fn tree_06_any_edits_and_undos_of_two_users_leave_a_table_that_can_be_repaired()
     let mut undone = 0;
     for _ in 0..60 {
         let made = opened(&["aab", "cdb", "cef"]);
-        let users = ["bob", "cat"].map(|name| Editor::new(made.store().clone(), name));
+        let user = |name: &str| Editor::new(made.store().clone(), name);
+        let users = [user("bob"), user("cat").with_node_locks(1)];
         for _ in 0..20 {
             let user = &users[dice.below(2)];
             match dice.below(4) {
