@@ -5,7 +5,7 @@
 //! and a cell `b`. A capital letter is a header, `.` a new cell, and a blank a place without one.
 
 use doclock::document::{
-    EditError, HeaderPart, Limit, Limits, NodeSpec, Position, Selection, TableSide,
+    EditError, Fragment, HeaderPart, Limit, Limits, NodeSpec, Position, Selection, TableSide,
 };
 use doclock::schema::{AttributeSpec, NodeType, Schema, TableRole, ValueType};
 use doclock::transaction::{NodeOperation, Operation, OperationError, TextSpan, TransactionError};
@@ -318,10 +318,30 @@ fn tree_06_delete_range_over_cells_empties_them_and_removes_none() {
             Some(Selection::new(caret.clone(), caret))
         );
     }
-    // Within a cell, and out of the table, it deletes characters as elsewhere.
+    for (operation, text) in [
+        (insert_paragraph_over(over()), ""),
+        (paste_over(over(), Some(fragment("xy"))), "xy"),
+    ] {
+        let editor = opened(&["abc", "dec", "fgh"]);
+        done(&editor, operation.on("a-text"));
+        let view = editor.store().snapshot();
+        assert_eq!(drawn(&view), ["abc", "dec", "fgh"]);
+        let texts = ["a", "b", "d", "e", "c", "f"].map(|id| view.text_of(id).unwrap());
+        assert_eq!(texts, [text, "", "", "", "c", "f"]);
+    }
+    // Within a cell it deletes characters as elsewhere.
     let editor = opened(&["ab", "cd"]);
     done(&editor, delete_range(0..1).on("a-text"));
     assert_eq!(drawn(&editor.store().snapshot()), ["ab", "cd"]);
+}
+
+fn fragment(text: &str) -> Fragment {
+    Fragment {
+        nodes: vec![text_node("text", text)],
+        open_start: true,
+        open_end: true,
+        ..Fragment::default()
+    }
 }
 
 #[test]

@@ -132,7 +132,7 @@ pub enum EditError {
         content: SmolStr,
     },
     /// An edit of a table is not in one, by the rules of the store's schema.
-    #[error("node {id} is in no {role} of a table: the schema has no node type with that table role, or no such node is around it", id = Brief(.id))]
+    #[error("the edit of a table at node {id} requires a node with the table role {role}, which is not around it or not in the schema", id = Brief(.id))]
     NotInTable {
         /// The node.
         id: NodeId,

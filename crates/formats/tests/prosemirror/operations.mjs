@@ -214,7 +214,7 @@ const commands = {
     if (!selection || selection.empty) return null
     const {from, to} = selection
     return [{source: source.toJSON(), from, to},
-      edit(tr => tr.replaceSelection(source.slice(from, to, true)))]
+      withinCell(edit(tr => tr.replaceSelection(source.slice(from, to, true))))]
   }],
   cutAndPaste: plainCommand(ranged, withinCell((current, dispatch) => {
     if (current.selection.empty) return false
@@ -226,14 +226,15 @@ const commands = {
     dispatch(tr)
     return true
   })),
-  copyOverItself: plainCommand(ranged, (current, dispatch) => {
+  copyOverItself: plainCommand(ranged, withinCell((current, dispatch) => {
     if (current.selection.empty) return false
     const {tr} = current
     tr.replaceSelection(current.selection.content())
     dispatch(tr)
     return true
-  }),
-  splitBlock: plainCommand(of("caret", "start", "end", "empty", "range", "edges"), splitBlock),
+  })),
+  splitBlock: plainCommand(
+    of("caret", "start", "end", "empty", "range", "edges"), withinCell(splitBlock)),
   joinBackward: plainCommand(of("start", "empty"), joinBackward),
   joinForward: plainCommand(of("end", "empty"), joinForward),
   joinTextblockBackward: plainCommand(of("start", "empty"), joinTextblockBackward),

@@ -267,14 +267,16 @@ impl OperationOn<NodeId> for InsertParagraph {
             false => Some(self.end.unwrap_or(self.offset)),
         };
         let over = range::resolve(on, id, self.offset, end, self.end_node_id.as_ref())?;
+        let over = range::emptied_cells(on, over)?;
         if fits(on, &over, &FitEdit::Split(self.kind.as_deref()))? {
             return Ok(());
         }
         if over.start != over.end {
             range::delete_range(on, &over)?;
         }
-        let (at, _) = position_and_parent_position(on, id)?;
-        split_at_caret(on, id, self.offset)?;
+        let Position { node_id, offset } = over.start;
+        let (at, _) = position_and_parent_position(on, &node_id)?;
+        split_at_caret(on, &node_id, offset)?;
         let block = SplitPoint {
             text: find(on, &at.parent)?.text().len(),
             children: at.index + 1,

@@ -6,9 +6,7 @@ use super::fitting::fits;
 use super::range::{self, CheckedRange};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::fit::FitEdit;
-use crate::document::{
-    Budget, EditError, Fragment, Limit, Position, Selection, block_edits, cost, plan,
-};
+use crate::document::{Budget, EditError, Fragment, Limit, Selection, block_edits, cost, plan};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
@@ -194,19 +192,19 @@ impl OperationOn<NodeId> for Paste {
         let fragment = fragment
             .ok_or(OperationError::EmptyClipboard)?
             .without_ids();
-        let at = Position::new(id.clone(), offset);
         let end = match self.end_node_id.is_some() {
             true => self.end,
             false => Some(self.end.unwrap_or(offset)),
         };
         let over = range::resolve(on, id, offset, end, self.end_node_id.as_ref())?;
+        let over = range::emptied_cells(on, over)?;
         if fits(on, &over, &FitEdit::Paste(&fragment))? {
             return Ok(());
         }
         if over.start != over.end {
             range::delete_range(on, &over)?;
         }
-        Ok(block_edits::paste(on, &at, fragment)?)
+        Ok(block_edits::paste(on, &over.start, fragment)?)
     }
 }
 
