@@ -329,6 +329,15 @@ fn tree_06_delete_range_over_cells_empties_them_and_removes_none() {
         let texts = ["a", "b", "d", "e", "c", "f"].map(|id| view.text_of(id).unwrap());
         assert_eq!(texts, [text, "", "", "", "c", "f"]);
     }
+    // A selection elsewhere stays.
+    let editor = opened(&["ab", "cd"]);
+    let elsewhere = Selection::caret("end", 1);
+    editor.select(elsewhere.clone()).unwrap();
+    done(
+        &editor,
+        delete_range(TextSpan::to(0, "d-text", 1)).on("a-text"),
+    );
+    assert_eq!(editor.selection(), Some(elsewhere));
     // Within a cell it deletes characters as elsewhere.
     let editor = opened(&["ab", "cd"]);
     done(&editor, delete_range(0..1).on("a-text"));
@@ -496,6 +505,49 @@ fn tree_06_no_cell_can_be_made_with_an_attribute_that_nothing_sets() {
         rule(error),
         "a new cell must have content that can be empty"
     );
+}
+
+/// An emptied cell is as a new one, also where that is not a text block.
+#[test]
+fn tree_06_an_emptied_cell_has_the_content_that_a_cell_requires() {
+    let schema = Schema::builder()
+        .node("table", role("row*", TableRole::Table))
+        .node("row", role("cell*", TableRole::Row))
+        .node("cell", role("quote+", TableRole::Cell))
+        .node("quote", NodeType::new().content("p+"))
+        .node("p", NodeType::new().content("text*"))
+        .node("text", NodeType::new())
+        .build()
+        .unwrap();
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let editor = Editor::new(store, "ann");
+    let line = || element("p", [text_node("text", "x")]);
+    let cell = element("cell", [element("quote", [line(), line()])]).with_id("a");
+    editor
+        .execute([create(element("table", [element("row", [cell])]))])
+        .unwrap();
+    done(&editor, clear_cells().on("a"));
+    let view = editor.store().snapshot();
+    let kinds: Vec<_> = view
+        .descendants("a")
+        .map(|node| node.kind().to_owned())
+        .collect();
+    assert_eq!(kinds, ["cell", "quote", "p"]);
+}
+
+/// An attribute of a few bytes does not make a million cells.
+#[test]
+fn tree_06_a_table_with_too_many_missing_cells_is_not_repaired() {
+    let editor = opened(&["a"]);
+    let rows = vec![add_table_row(TableSide::After).on("a"); 20];
+    editor.execute(rows).unwrap();
+    editor
+        .execute([set_attrs([("colspan", 1000.into())]).on("a")])
+        .unwrap();
+    let error = refused(&editor, add_table_row(TableSide::After).on("a"));
+    assert_eq!(rule(error), "at most 10,000 cells may be missing");
+    editor.execute([remove_attrs(["colspan"]).on("a")]).unwrap();
+    done(&editor, add_table_row(TableSide::After).on("a"));
 }
 
 #[test]

@@ -211,9 +211,9 @@ impl Table<'_> {
     }
 }
 
-/// Whether a node is as a new one would be, but for its content.
+/// Whether a node is as a new one would be without its content.
 fn is_like(node: &Node, new: &NodeSpec) -> bool {
-    node.kind() == new.kind() && node.attributes() == new.attributes()
+    new.len() == 1 && node.kind() == new.kind() && node.attributes() == new.attributes()
 }
 
 /// Deletes the text of a node, and its children but one.

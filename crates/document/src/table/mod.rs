@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
-use crate::{EditError, NodeId, Position, Selection, cost, plan};
+use crate::{EditError, NodeId, Position, Selection, TextSelection, cost, plan};
 use read::Table;
 
 /// A side of a cell, on which a row or a column is added.
@@ -146,6 +146,13 @@ pub fn clear_between<E: BlockEdits>(
     let Some((first, last, table)) = shared.filter(|(first, last, _)| first != last) else {
         return Ok(());
     };
+    // Of a selection elsewhere, nothing moves.
+    let is_here = match on.selected() {
+        Some(Selection::Text(TextSelection { anchor, focus })) => [anchor, focus]
+            .iter()
+            .all(|at| [&*start, &*end].contains(at)),
+        _ => false,
+    };
     let table = Table::read(on, schema, &table)?;
     let ends = table.cell(&first).zip(table.cell(&last));
     let (first, last) = ends.ok_or_else(|| not_in_table(&first, TableRole::Cell))?;
@@ -156,7 +163,7 @@ pub fn clear_between<E: BlockEdits>(
         caret = child;
     }
     let caret = Position::new(caret.id().clone(), 0);
-    if on.selected().is_some() {
+    if is_here {
         on.select_text(Selection::new(caret.clone(), caret.clone()))?;
     }
     (*start, *end) = (caret.clone(), caret);

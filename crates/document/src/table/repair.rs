@@ -1,10 +1,14 @@
 //! Repairs a table whose cells do not fill it: `fixTable` of prosemirror-tables.
 
 use super::read::{self, Table};
+use super::refused;
 use crate::block_edits::BlockEdits;
 use crate::fit::{self, FitEdit};
 use crate::schema::{Schema, TableRole};
 use crate::{EditError, Node, NodeId, Position, Value, cost};
+
+/// The most cells that a repair adds. One attribute can claim a thousand columns.
+const MOST_MISSING: usize = 10_000;
 
 impl<'s> Table<'s> {
     /// Reads a table and repairs it. A table without any cell is deleted.
@@ -58,10 +62,16 @@ impl<'s> Table<'s> {
 
     /// Adds a cell for each place that has none, of the role of the first cell in its row.
     fn add_missing<E: BlockEdits>(&self, on: &mut E, at_start: bool) -> Result<(), EditError> {
+        if self.missing.iter().sum::<usize>() > MOST_MISSING {
+            return Err(refused(&self.id, "at most 10,000 cells may be missing"));
+        }
         let is_short = |row: &usize| self.missing[*row] > 0;
         let first = (0..self.height()).find(is_short);
         let last = (0..self.height()).rfind(is_short);
         for (nth, row) in self.rows.iter().enumerate() {
+            if self.missing[nth] == 0 {
+                continue;
+            }
             // The first row, or the one after the first short one, may have lost its start.
             let may_start = nth == 0 || first == Some(nth - 1);
             let index = match at_start && may_start && last == Some(nth) {
@@ -73,8 +83,9 @@ impl<'s> Table<'s> {
                 .get(row.cells.start)
                 .filter(|_| !row.cells.is_empty());
             let role = cell.map_or(TableRole::Cell, |cell| cell.role);
+            let spec = self.new_cell(role)?;
             for _ in 0..self.missing[nth] {
-                on.insert_node(self.new_cell(role)?, &row.id, index)?;
+                on.insert_node(spec.clone(), &row.id, index)?;
             }
         }
         Ok(())
