@@ -134,7 +134,7 @@ impl OperationOn<NodeId> for DeleteTextRange {
 /// A block here is a node that has no text of its own and only children without children. If the
 /// two nodes are not both in a block, the second node moves to the first only if the two are
 /// joined. A position in a deleted node moves to where the deleted characters of the first node
-/// were.
+/// were. From one cell of a table to another, the cells are emptied and stay.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
