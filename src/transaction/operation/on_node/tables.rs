@@ -2,8 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::tree::resolve_some;
-use super::{Edited, NodeOperation, OperationOn};
+use super::{Edited, NodeOperation, OperationOn, tree::resolve_some};
 use crate::document::{
     HeaderPart, TableSide,
     table::{self, TableEdit},
@@ -13,12 +12,13 @@ use crate::store::Draft;
 use crate::transaction::operation::NodeRef;
 
 /// Defines operations on the cell that the node is or is in. After `or` is the field of an optional
-/// other cell, after `to` that of a required one.
+/// other cell with the function that sets it, after `to` that of a required one.
 macro_rules! table_operations {
     ($(
         $(#[$about:meta])*
         $function:ident => $name:ident { $($field:ident: $type:ty = $of:literal)? }
-        $(or $last:ident)? $(to $other:ident)? = $edit:expr, $run:literal => $table:literal;
+        $(or $last:ident $up_to:ident($($part:ident: $of_part:ty)?))? $(to $other:ident)?
+        = $edit:expr, $run:literal => $table:literal;
     )+) => {$(
         $(#[$about])*
         ///
@@ -31,6 +31,13 @@ macro_rules! table_operations {
         pub fn $function($($field: $type)? $($other: impl Into<NodeRef>)?) -> NodeOperation {
             $name { $($field,)? $($last: None,)? $($other: $other.into(),)? }.into()
         }
+
+        $(
+            #[doc = concat!("[`", stringify!($function), "`] for all cells from one to another.")]
+            pub fn $up_to($($part: $of_part,)? last_id: impl Into<NodeRef>) -> NodeOperation {
+                $name { $($part,)? $last: Some(last_id.into()) }.into()
+            }
+        )?
 
         #[doc = concat!("See [`", stringify!($function), "`].")]
         #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,21 +69,6 @@ macro_rules! table_operations {
     )+};
 }
 
-/// Defines the function with the optional other cell of an operation.
-macro_rules! up_to {
-    ($function:ident, $first:ident => $name:ident { $($field:ident: $type:ty),* }) => {
-        #[doc = concat!("[`", stringify!($first), "`] for all cells from one to another.")]
-        pub fn $function($($field: $type,)* last_id: impl Into<NodeRef>) -> NodeOperation {
-            $name { $($field,)* last_id: Some(last_id.into()) }.into()
-        }
-    };
-}
-
-up_to!(delete_table_rows_up_to, delete_table_rows => DeleteTableRows {});
-up_to!(delete_table_columns_up_to, delete_table_columns => DeleteTableColumns {});
-up_to!(toggle_header_up_to, toggle_header => ToggleHeader { part: HeaderPart });
-up_to!(clear_cells_up_to, clear_cells => ClearCells {});
-
 table_operations! {
     /// Adds a row above the cell or below it. Cells that reach across grow, and the others have the
     /// type of the cells above the new row, unless all of those are headers.
@@ -89,11 +81,11 @@ table_operations! {
     r#"add_table_column(TableSide::Before).on("b")"# => "a _ b / c _ d";
     /// Deletes the rows of the cell. Cells that reach into them shrink, and those that reach out of
     /// them below move down. A row must be left.
-    delete_table_rows => DeleteTableRows {} or last_id = |_| TableEdit::DeleteRows,
-    r#"delete_table_rows().on("b")"# => "c d";
+    delete_table_rows => DeleteTableRows {} or last_id delete_table_rows_up_to()
+    = |_| TableEdit::DeleteRows, r#"delete_table_rows().on("b")"# => "c d";
     /// Deletes the columns of the cell. Cells that reach out of them shrink. A column must be left.
-    delete_table_columns => DeleteTableColumns {} or last_id = |_| TableEdit::DeleteColumns,
-    r#"delete_table_columns().on("b")"# => "a / c";
+    delete_table_columns => DeleteTableColumns {} or last_id delete_table_columns_up_to()
+    = |_| TableEdit::DeleteColumns, r#"delete_table_columns().on("b")"# => "a / c";
     /// Makes one cell of all in the smallest rectangle with the two cells in it. No cell may reach
     /// out of the rectangle. The first one stays, with the content of all that are not empty.
     merge_cells => MergeCells {} to last_id = |_| TableEdit::Merge,
@@ -103,11 +95,11 @@ table_operations! {
     split_cell => SplitCell {} = |_| TableEdit::Split,
     r#"merge_cells("d").on("b"), split_cell().on("b")"# => "a bd / c _";
     /// Makes cells headers, or plain cells if some of them are headers.
-    toggle_header => ToggleHeader { part: HeaderPart = "Which cells." } or last_id
-    = |it| TableEdit::ToggleHeader(it.part),
+    toggle_header => ToggleHeader { part: HeaderPart = "Which cells." }
+    or last_id toggle_header_up_to(part: HeaderPart) = |it| TableEdit::ToggleHeader(it.part),
     r#"toggle_header(HeaderPart::Rows).on("b")"# => "A B / c d";
     /// Deletes the content of the cell, which stays.
-    clear_cells => ClearCells {} or last_id = |_| TableEdit::Clear,
+    clear_cells => ClearCells {} or last_id clear_cells_up_to() = |_| TableEdit::Clear,
     r#"clear_cells_up_to("c").on("a")"# => "_ b / _ d";
     /// Moves the row of the cell to the place of that of another, with the rows that cells join to
     /// it. Cells become headers where headers were.
