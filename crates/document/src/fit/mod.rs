@@ -50,7 +50,12 @@ struct Fit<'s> {
 
 /// A new node with the content that it needs.
 pub(crate) fn filled(schema: &Schema, kind: Symbol) -> Option<NodeSpec> {
-    Some(spec_of(schema, &*Fit { schema }.filled(kind)?))
+    let fit = Fit {
+        schema,
+        is_unsure: &Cell::new(false),
+        spend: &|_| true,
+    };
+    Some(spec_of(schema, &*fit.filled(kind)?))
 }
 
 fn spec_of(schema: &Schema, node: &FitNode) -> NodeSpec {
