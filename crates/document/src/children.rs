@@ -341,6 +341,51 @@ impl Children {
         }
     }
 
+    /// How many ids at the start, and how many of the others at the end, two lists have in common.
+    /// Reads what differs, and not the leaves that they share.
+    #[doc(hidden)]
+    pub fn common_ends(&self, other: &Self) -> (usize, usize) {
+        if self.is_same(other) {
+            return (self.len(), 0);
+        }
+        let least = self.len().min(other.len());
+        let mut start = self.shared_end(other, |_, shared| shared, least);
+        let (one, two) = (self.range(start..least), other.range(start..least));
+        start += one.zip(two).take_while(|(one, two)| one == two).count();
+        let rest = least - start;
+        let mut end = self.shared_end(other, |len, shared| len - 1 - shared, rest);
+        let (one, two) = (
+            self.range(0..self.len() - end),
+            other.range(0..other.len() - end),
+        );
+        let behind = one.rev().zip(two.rev()).take(rest - end);
+        end += behind.take_while(|(one, two)| one == two).count();
+        (start, end)
+    }
+
+    /// How many ids, at most so many, are in leaves that two lists share, one after the other from
+    /// one end. `index` is that of the next id, from the length of a list and the number of ids.
+    fn shared_end(
+        &self,
+        other: &Self,
+        index: impl Fn(usize, usize) -> usize,
+        most: usize,
+    ) -> usize {
+        let mut shared = 0;
+        let (Some(one), Some(two)) = (self.tree(), other.tree()) else {
+            return shared;
+        };
+        while shared < most {
+            let leaf = one.leaf_at(index(one.len, shared));
+            let of_other = two.leaf_at(index(two.len, shared));
+            if !std::ptr::eq(leaf.ids, of_other.ids) || shared + leaf.ids.len() > most {
+                break;
+            }
+            shared += leaf.ids.len();
+        }
+        shared
+    }
+
     /// The caller has checked that the index is at most the length.
     pub(super) fn insert(&mut self, index: usize, child: NodeId) {
         match &mut self.0 {

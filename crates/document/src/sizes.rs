@@ -149,6 +149,13 @@ impl Sizes {
         Some(self.table.get(node)?.child_at(offset))
     }
 
+    /// The sum of the sizes before a child of a node with counted children; `None` if it has none
+    /// or one of them cannot be counted.
+    pub fn before(&self, node: &NodeId, index: usize) -> Option<usize> {
+        let before = self.table.get(node)?.before(index);
+        (before < UNKNOWN).then_some(before)
+    }
+
     /// The size of a node.
     fn size_of<M: Measure>(&self, view: &impl View, measure: &M, id: &NodeId) -> Result<usize, ()> {
         step();
@@ -322,7 +329,7 @@ pub(super) struct KeptSizes(OnceLock<Arc<Sizes>>);
 
 impl KeptSizes {
     /// The sizes of this version; `None` if it keeps those of another root or measure.
-    fn get<M: Measure>(
+    pub(super) fn get<M: Measure>(
         &self,
         version: &Snapshot,
         root: &NodeId,

@@ -17,7 +17,7 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::nodes::Nodes;
-use super::sizes::{DraftSizes, KeptSizes};
+use super::sizes::{DraftSizes, KeptSizes, Measure, Sizes};
 use super::touched::{Touched, TouchedNode};
 use super::{Node, View};
 use crate::id::{AsNodeId, NodeId};
@@ -97,6 +97,13 @@ impl Snapshot {
             }
         }
         replaced
+    }
+
+    /// The sizes of the nodes under a root. The version keeps the first that it is asked for.
+    #[doc(hidden)]
+    pub fn measured<M: Measure>(&self, root: &NodeId, measure: &M) -> Arc<Sizes> {
+        let kept = self.sizes().get(self, root, measure);
+        kept.unwrap_or_else(|| Arc::new(Sizes::new(self, root, measure)))
     }
 
     /// The sizes that this version keeps.

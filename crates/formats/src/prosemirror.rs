@@ -9,6 +9,7 @@
 //! The format is that of `Node.toJSON`, as the [reference of
 //! ProseMirror](https://prosemirror.net/docs/ref/#model.Node.toJSON) describes it.
 
+mod difference;
 mod edit;
 mod error;
 mod names;
@@ -23,7 +24,7 @@ use std::sync::Arc;
 
 use doclock::{
     NodeId,
-    document::{EditError, Mark, NodeSpec, View},
+    document::{Change, EditError, Mark, NodeSpec, Snapshot, View},
     schema::Schema,
 };
 use serde_json::Value;
@@ -168,4 +169,67 @@ pub fn to_prosemirror(
 ) -> Result<(String, Vec<Dropped<NodeId>>), EditError> {
     let node = view.node(id).ok_or_else(|| view.missing(id))?;
     Ok(write::ProseMirrorWriter::new(view, options).written(node))
+}
+
+/// Returns the steps that lead from one version of a document to another, in the JSON of
+/// ProseMirror. They make the document that [`to_prosemirror`] writes of the version after out of
+/// the one that it writes of the version before.
+///
+/// `changes` are all changes between the two versions: those of one commit, whether it is an edit,
+/// an undo or a redo, or those of several commits, one after the other. The steps back are those of
+/// the two versions in the other order, with the same changes.
+///
+/// Typing is one `replace` step of the typed text. Marks are `addMark` and `removeMark` steps,
+/// attributes are `attr` steps, and a split or a join is one `replace` step. A node that gets
+/// another type, or is put around others, is a `replaceAround` step. Other nodes that come and go
+/// are replaced by one step for each range among the children of a node. If the options have no
+/// schema, it is one step for each node with such children, so set the schema of the store.
+///
+/// The steps are made in their order. They are exact for clients whose schema has the names of the
+/// options. It takes time in the number of the changes, the depth and the sizes of the changed
+/// lines of text, but for the first call, which counts all nodes of both versions.
+///
+/// # Errors
+///
+/// [`StepError`]: the root does not exist in both versions, a node has no counterpart in
+/// ProseMirror, the root has another type, or changed nodes nest more than about 60 levels deep.
+///
+/// ```
+/// use doclock::{DataStore, Editor, dsl::*};
+/// use doclock_formats::prosemirror::{
+///     ProseMirrorNames, ProseMirrorOptions, from_prosemirror, to_steps,
+/// };
+///
+/// let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+/// let json = r#"{"type": "doc", "content": [
+///     {"type": "paragraph", "content": [{"type": "text", "text": "Moons"}]}
+/// ]}"#;
+/// let store = DataStore::new();
+/// let mut import = store.begin("import")?;
+/// let page = import.create(from_prosemirror(json, &options)?.0)?;
+/// let text = import.find_by_text(&page, "Moons").next().unwrap().id().clone();
+/// import.commit()?;
+///
+/// let ann = Editor::new(store.clone(), "ann");
+/// let before = store.snapshot();
+/// let commit = transaction(&ann, [insert_text(5, "!").on(text)]).commit()?;
+/// let after = store.snapshot();
+/// let steps = to_steps(&before, &after, &commit.changes, &page, &options)?;
+/// assert_eq!(serde_json::to_string(&steps)?, concat!(
+///     r#"[{"from":6,"slice":{"content":[{"text":"!","type":"text"}]},"#,
+///     r#""stepType":"replace","to":6}]"#,
+/// ));
+/// let back = to_steps(&after, &before, &commit.changes, &page, &options)?;
+/// assert_eq!(serde_json::to_string(&back)?, r#"[{"from":6,"stepType":"replace","to":7}]"#);
+/// # use doclock::View;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn to_steps(
+    before: &Snapshot,
+    after: &Snapshot,
+    changes: &[Change],
+    root: &NodeId,
+    options: &ProseMirrorOptions,
+) -> Result<Vec<Value>, StepError> {
+    difference::steps(before, after, changes, root, options)
 }

@@ -312,6 +312,20 @@ impl Schema {
         rules.is_none_or(|rules| rules.attributes.takes(attribute))
     }
 
+    /// Whether a node of this type may have children of these types.
+    #[doc(hidden)]
+    pub fn allows_children<'k>(&self, kind: &str, children: impl Iterator<Item = &'k str>) -> bool {
+        let Some(rules) = self.rules(kind) else {
+            return false;
+        };
+        let mut state = Some(rules.content.start());
+        for child in children {
+            let symbol = self.symbol(child);
+            state = state.and_then(|state| rules.content.after(state, symbol?));
+        }
+        state.is_some_and(|state| rules.content.may_end(state))
+    }
+
     /// Returns whether nodes of both types may begin with a child of the same type, as the content
     /// of two nodes that are joined. It is `false` if the schema does not have one of them.
     ///

@@ -111,6 +111,24 @@ impl ChildSizes {
         }
     }
 
+    /// The sum of the sizes before a child.
+    pub(super) fn before(&self, index: usize) -> usize {
+        let (mut ahead, mut before) = (index, 0);
+        let (mut sums, mut tree) = (&self.sums, self.children.tree());
+        loop {
+            let nth = tree.map_or(ahead, |tree| tree.items.branch(ahead).0);
+            steps(nth + 1);
+            let sizes = (0..nth).map_while(|nth| sums.parts.size(nth));
+            before = sizes.fold(before, usize::saturating_add);
+            let Parts::Sums(parts) = &sums.parts else {
+                return before;
+            };
+            ahead -= tree.map_or(0, |tree| tree.items.branch(ahead).1);
+            sums = &parts[nth];
+            tree = tree.and_then(|tree| tree.items.trees().get(nth));
+        }
+    }
+
     /// Sets the size of a child.
     pub(super) fn set(&mut self, index: usize, size: usize) {
         let tree = self.children.tree();

@@ -520,7 +520,7 @@ pub(super) fn check_text(
     other.map_or(Ok(()), |child| Err(misshapen(child, "it is no plain text")))
 }
 
-fn misshapen(node: &Node, reason: &'static str) -> StepError {
+pub(super) fn misshapen(node: &Node, reason: &'static str) -> StepError {
     StepError::Shape {
         id: node.id().clone(),
         reason,

@@ -257,7 +257,7 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
     }
 
     /// The attributes in ProseMirror, and those with rejected targets, which are empty.
-    fn attributes(
+    pub(super) fn attributes(
         &self,
         entry: &TypeMapping,
         attributes: &Attributes,

@@ -6,6 +6,7 @@ mod common;
 mod documents;
 mod dropped;
 mod operations;
+mod sent;
 mod steps;
 
 use doclock::schema::Schema;

@@ -158,11 +158,11 @@ impl Place {
 }
 
 /// A document that is open in a store, with the selection of its case.
-struct Opened<'a> {
-    case: &'a Value,
-    options: &'a ProseMirrorOptions,
-    editor: Editor,
-    root: NodeId,
+pub(crate) struct Opened<'a> {
+    pub(crate) case: &'a Value,
+    pub(crate) options: &'a ProseMirrorOptions,
+    pub(crate) editor: Editor,
+    pub(crate) root: NodeId,
 }
 
 /// How many units of ProseMirror a subtree has, and the place at a distance from its beginning.
@@ -225,7 +225,7 @@ fn block_at(view: &impl View, node: &Node, at: usize) -> Option<NodeId> {
 }
 
 impl<'a> Opened<'a> {
-    fn new(case: &'a Value, options: &'a ProseMirrorOptions, schema: &Schema) -> Self {
+    pub(crate) fn new(case: &'a Value, options: &'a ProseMirrorOptions, schema: &Schema) -> Self {
         let (editor, root) = opened(&case["doc"], options, schema);
         Self {
             case,
@@ -360,7 +360,7 @@ impl<'a> Opened<'a> {
         chars.collect()
     }
 
-    fn written(&self) -> Value {
+    pub(crate) fn written(&self) -> Value {
         let view = self.editor.store().snapshot();
         let (json, _) = to_prosemirror(&view, &self.root, self.options).unwrap();
         serde_json::from_str(&json).unwrap()
@@ -373,7 +373,11 @@ fn place_in(editor: &Editor, root: &NodeId, at: u64) -> Place {
     locate(&view, node, at as usize + 1).1.unwrap()
 }
 
-fn opened(doc: &Value, options: &ProseMirrorOptions, schema: &Schema) -> (Editor, NodeId) {
+pub(crate) fn opened(
+    doc: &Value,
+    options: &ProseMirrorOptions,
+    schema: &Schema,
+) -> (Editor, NodeId) {
     let (document, dropped) = from_prosemirror(&doc.to_string(), options).unwrap();
     assert_eq!(dropped, [], "{doc}");
     let store = StoreOptions::new().session(SESSION).schema(schema.clone());
@@ -390,7 +394,7 @@ fn span(from: &Place, to: &Place) -> TextSpan {
 }
 
 /// The operations with the purpose of the command of a case.
-fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
+pub(crate) fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
     let case = opened.case;
     let command = case["command"].as_str().unwrap();
     if case["node"].is_u64() {
@@ -668,7 +672,7 @@ fn compared(cases: &str) -> Rates {
 }
 
 /// Cuts what is selected and pastes it where the caret is then.
-fn cut_and_paste(opened: &Opened<'_>) -> Result<TransactionResult, TransactionError> {
+pub(crate) fn cut_and_paste(opened: &Opened<'_>) -> Result<TransactionResult, TransactionError> {
     let (from, to) = opened.ends();
     if from == to {
         return opened.editor.execute(Vec::<Operation>::new());
@@ -689,7 +693,7 @@ fn cut_and_paste(opened: &Opened<'_>) -> Result<TransactionResult, TransactionEr
 
 /// A document as ProseMirror reads it: empty content, and the span of a cell or the number at which
 /// a list begins if that is 1, are the same as none.
-fn plain(json: &Value) -> Value {
+pub(crate) fn plain(json: &Value) -> Value {
     let mut json = bare(json.clone());
     let mut ahead = vec![&mut json];
     while let Some(value) = ahead.pop() {
