@@ -3,6 +3,7 @@
 #[path = "../../../../tests/common/mod.rs"]
 mod common;
 
+mod collab;
 mod documents;
 mod dropped;
 mod operations;

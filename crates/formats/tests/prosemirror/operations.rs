@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Arc;
 
 use doclock::document::{
     Attributes, EditError, HeaderPart, Mark, Node, Position, Selection, TableSide, TextSelection,
@@ -161,7 +162,7 @@ impl Place {
 pub(crate) struct Opened<'a> {
     pub(crate) case: &'a Value,
     pub(crate) options: &'a ProseMirrorOptions,
-    pub(crate) editor: Editor,
+    pub(crate) editor: Arc<Editor>,
     pub(crate) root: NodeId,
 }
 
@@ -230,7 +231,7 @@ impl<'a> Opened<'a> {
         Self {
             case,
             options,
-            editor,
+            editor: Arc::new(editor),
             root,
         }
     }
