@@ -266,3 +266,15 @@ export function isWhole(doc, position) {
   const unit = textOffset ? nodeAfter.text.charCodeAt(0) : 0
   return unit < 0xdc00 || unit > 0xdfff
 }
+
+// Marks of one type on one text have no order in a document of doclock.
+export const isSame = (one, other) => unordered(one).eq(unordered(other))
+function unordered(node) {
+  const text = mark => JSON.stringify(mark)
+  const marks = [...node.marks].sort((one, other) =>
+    one.type.rank - other.type.rank || (text(one) < text(other) ? -1 : 1))
+  if (node.isText) return node.mark(marks)
+  const content = []
+  node.forEach(child => content.push(unordered(child)))
+  return node.copy(Fragment.fromArray(content)).mark(marks)
+}
