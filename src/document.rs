@@ -37,9 +37,9 @@ pub use doclock_document::schema;
 pub use doclock_document::{
     AttributePatch, AttributeValue, Attributes, AttributesIter, Change, Changes, ChildPosition,
     Children, Descendants, EditError, Fragment, HeaderPart, IntegrityError, JsonError, Limit,
-    LimitExceeded, Limits, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec, OffsetError,
-    Position, RightHalf, Selection, Snapshot, SnapshotProgress, SplitPoint, TableSide, Text,
-    TextSelection, TextUnit, UndoConflict, View, check,
+    LimitExceeded, Limits, MappedPosition, Mark, Marks, MarksChange, Node, NodeSelection, NodeSpec,
+    OffsetError, Position, RightHalf, Selection, Side, Snapshot, SnapshotProgress, SplitPoint,
+    TableSide, Text, TextSelection, TextUnit, UndoConflict, View, check,
 };
 /// Types of other crates in signatures of this module.
 #[doc(no_inline)]
@@ -50,6 +50,7 @@ pub(crate) use doclock_document::internal::MissingNodes;
 pub(crate) use doclock_document::internal::{
     AssemblyError, BlockedUndo, Budget, ChangeDetail, Composer, DocumentHead, EditUnit, NodeTable,
     Numbering, OBJECT, Overlay, OverlaySavepoint, PieceMap, PinnedVersion, Provenance,
-    RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits, SilentReversal, Tokens, Undoing,
-    block_edits, check_room, cost, fit, order, plan, same, table, value, walk,
+    RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits, SilentReversal, Tokens,
+    TrackedPosition, Undoing, block_edits, check_room, cost, fit, order, plan, same, table, value,
+    walk,
 };

@@ -784,6 +784,21 @@ impl DataStore {
             None => CommitRecords::default().commits_since(version, latest),
         }
     }
+
+    /// The commits after a version, each with the versions that it undid.
+    pub(super) fn commits_and_undone_since(
+        &self,
+        version: u64,
+    ) -> Result<Vec<(Arc<TransactionResult>, Box<[u64]>)>, MissingCommits> {
+        let log = self.0.log.records.lock();
+        let latest = self.version();
+        let none = CommitRecords::default();
+        let records = log.as_deref().unwrap_or(&none);
+        let commits = records.commits_since(version, latest)?;
+        let newest = records.recent.iter().rev().take(commits.len());
+        let undone = newest.rev().map(|entry| entry.record.edits.undone.clone());
+        Ok(commits.into_iter().zip(undone).collect())
+    }
 }
 #[cfg(all(test, not(loom)))]
 impl DataStore {

@@ -10,6 +10,7 @@ mod lag;
 mod lists;
 mod meanwhile;
 mod others;
+mod positions;
 mod random;
 mod recorded;
 mod refusals;

@@ -36,6 +36,8 @@ mod id;
 mod integrity;
 mod json;
 mod limits;
+#[allow(missing_docs)]
+mod mapping;
 mod mark;
 mod node;
 mod nodes;
@@ -91,6 +93,7 @@ pub use fragment::Fragment;
 pub use id::AsNodeId;
 pub use integrity::{IntegrityError, check};
 pub use limits::{Limit, LimitExceeded, Limits};
+pub use mapping::{MappedPosition, Side};
 pub use mark::{Mark, Marks};
 pub use node::Node;
 pub use provenance::UndoConflict;
@@ -112,6 +115,7 @@ use sequence_edit::SequenceEdit;
 pub mod internal {
     pub use crate::id::NodeIds;
     pub use crate::limits::Budget;
+    pub use crate::mapping::TrackedPosition;
     pub use crate::mark::OBJECT;
     pub use crate::overlay::{Overlay, OverlaySavepoint, same};
     pub use crate::piece_map::{Composer, PieceMap};

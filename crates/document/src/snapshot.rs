@@ -19,7 +19,7 @@ use std::sync::{Arc, Weak};
 use super::nodes::Nodes;
 use super::sizes::{DraftSizes, KeptSizes, Measure, Sizes};
 use super::touched::{Touched, TouchedNode};
-use super::{Node, View};
+use super::{Change, EditError, Node, View};
 use crate::id::{AsNodeId, NodeId};
 
 pub use assemble::{AssemblyError, DocumentHead, NodeTable, check_room};
@@ -62,6 +62,31 @@ impl Snapshot {
     #[inline]
     pub fn len(&self) -> usize {
         self.0.nodes.len()
+    }
+
+    /// Returns the version after the changes of a commit, which share all other nodes with this one.
+    /// A subscriber makes each version of the document with it. Takes time in proportion to the
+    /// changes.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError`]: the changes do not begin with this version.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec};
+    ///
+    /// let store = DataStore::new();
+    /// let empty = store.snapshot();
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("paragraph"))?;
+    /// let commit = transaction.commit()?;
+    /// assert_eq!(empty.after(&commit.changes)?, store.snapshot());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn after(&self, changes: &[Change]) -> Result<Self, EditError> {
+        let mut after = self.clone();
+        after.repeat(changes)?;
+        Ok(after)
     }
 
     /// Returns whether there are no nodes.
