@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use smol_str::SmolStr;
 
-use super::sequence_edit::{SequenceEdit, Splice};
+use super::sequence_edit::SequenceEdit;
 use super::{Change, Node, Position, Text};
 
 /// The side of text inserted at a position, on which the position stays.
@@ -78,8 +79,8 @@ pub struct TrackedPosition {
 struct Deletion {
     /// The version that deleted them.
     version: u64,
-    before: usize,
-    after: usize,
+    before: SmolStr,
+    after: SmolStr,
     /// Whether the one on the side of the position was among them.
     has_side: bool,
 }
@@ -132,16 +133,21 @@ impl TrackedPosition {
                 Change::InsertSubtree { nodes, .. } => {
                     let node = self.node_in(nodes);
                     if let Some((gone, node)) = self.gone.take_if(|_| node.is_some()).zip(node) {
-                        let splice = difference(&gone, node);
-                        self.replace(version, &splice, undone, is_exact);
+                        let text = node.text();
+                        let (at, [removed, inserted]) = difference(&gone, text);
+                        self.replace(version, (at, &removed, &inserted), undone, is_exact);
                     }
                 }
-                _ => change.each_sequence_edit(|edit| match edit {
-                    SequenceEdit::Text(splice) if splice.id == self.position.node_id => {
-                        self.replace(version, &splice, undone, is_exact);
-                    }
-                    edit => self.follow_structure(&edit),
-                }),
+                Change::SpliceText {
+                    id,
+                    at,
+                    removed,
+                    inserted,
+                    ..
+                } if *id == self.position.node_id => {
+                    self.replace(version, (*at, removed, inserted), undone, is_exact);
+                }
+                _ => change.each_sequence_edit(|edit| self.follow_structure(&edit)),
             }
         }
     }
@@ -154,31 +160,27 @@ impl TrackedPosition {
         node.map(|node| &**node)
     }
 
-    fn replace(&mut self, version: u64, splice: &Splice, undone: &[u64], is_exact: bool) {
+    fn replace(&mut self, version: u64, splice: Splice<'_>, undone: &[u64], is_exact: bool) {
         if !(self.is_deleted() && self.restore(splice, undone, is_exact)) {
             self.splice(version, splice);
         }
     }
 
     /// Follows a replacement of characters of its text.
-    fn splice(&mut self, version: u64, splice: &Splice) {
-        let Splice {
-            at,
-            removed,
-            inserted,
-            ..
-        } = *splice;
-        let (offset, end) = (self.position.offset, at + removed);
+    fn splice(&mut self, version: u64, (at, removed, inserted): Splice<'_>) {
+        let (offset, end) = (self.position.offset, at + removed.chars().count());
+        let behind = at + inserted.chars().count();
         if offset < at {
             return;
         }
         if offset > end {
-            self.position.offset = offset - removed + inserted;
+            self.position.offset = offset - end + behind;
             return;
         }
-        let is_behind = match (removed > 0, offset) {
-            (true, offset) if offset == at => false,
-            (true, offset) if offset == end => true,
+        let is_behind = match offset {
+            _ if at == end => self.side == Side::After,
+            offset if offset == at => false,
+            offset if offset == end => true,
             _ => self.side == Side::After,
         };
         let has_side = match self.side {
@@ -186,33 +188,41 @@ impl TrackedPosition {
             Side::After => offset < end,
         };
         let is_deleted = self.is_deleted();
-        if removed > 0 && (has_side || is_deleted) {
+        if at < end && (has_side || is_deleted) {
+            let chars = || removed.chars();
             self.deletions.push(Deletion {
                 version,
-                before: offset - at,
-                after: end - offset,
+                before: chars().take(offset - at).collect(),
+                after: chars().skip(offset - at).collect(),
                 // The one that is deleted already is not among these.
                 has_side: !is_deleted,
             });
         }
-        self.position.offset = if is_behind { at + inserted } else { at };
+        self.position.offset = if is_behind { behind } else { at };
     }
 
     /// Puts it back into deleted text that an undo inserts again. Returns whether it does.
-    fn restore(&mut self, splice: &Splice, undone: &[u64], is_exact: bool) -> bool {
-        let replaced = splice.at..=splice.at + splice.removed;
+    fn restore(
+        &mut self,
+        (at, removed, inserted): Splice<'_>,
+        undone: &[u64],
+        is_exact: bool,
+    ) -> bool {
+        let replaced = at..=at + removed.chars().count();
         if is_exact && !replaced.contains(&self.position.offset) {
             return false;
         }
-        let (mut before, mut after) = (0, 0);
+        let (mut before, mut after) = (String::new(), String::new());
         for (nth, deletion) in self.deletions.iter().enumerate().rev() {
             if !undone.contains(&deletion.version) {
                 continue;
             }
-            before += deletion.before;
-            after += deletion.after;
-            if before + after == splice.inserted {
-                self.position.offset = splice.at + before;
+            // The later one is around the earlier one.
+            before.push_str(&deletion.before);
+            after.insert_str(0, &deletion.after);
+            let rest = inserted.strip_prefix(before.as_str());
+            if rest == Some(after.as_str()) {
+                self.position.offset = at + before.chars().count();
                 let inner = self.deletions.split_off(nth).into_iter();
                 let others = inner.filter(|it| !undone.contains(&it.version));
                 self.deletions.extend(others.collect::<Vec<_>>());
@@ -246,24 +256,20 @@ impl TrackedPosition {
     }
 }
 
-/// What is replaced of a text in a node that an undo brings back: others may have undone edits of
-/// it meanwhile.
-fn difference(before: &Text, node: &Node) -> Splice {
-    let (mut len, mut len_after) = (before.len(), node.text().len());
-    let common = before.chars().zip(node.text().chars());
-    let at = common.take_while(|(one, other)| one == other).count();
-    if at < len.min(len_after) {
-        let (one, other): (Vec<char>, Vec<char>) =
-            (before.chars().collect(), node.text().chars().collect());
-        let ends = one[at..].iter().rev().zip(other[at..].iter().rev());
-        let behind = ends.take_while(|(one, other)| one == other).count();
-        len -= behind;
-        len_after -= behind;
-    }
-    Splice {
-        id: node.id().clone(),
-        at,
-        removed: len - at,
-        inserted: len_after - at,
-    }
+/// A replacement of characters: where, what was there, and what is there now.
+type Splice<'c> = (usize, &'c str, &'c str);
+
+/// Where a text differs from another, and both parts. An undo that brings back a node has its text
+/// without edits that were undone meanwhile.
+fn difference(before: &Text, after: &Text) -> (usize, [String; 2]) {
+    let [one, other] = [before, after].map(|text| text.chars().collect::<Vec<char>>());
+    let common = one
+        .iter()
+        .zip(&other)
+        .take_while(|(one, other)| one == other);
+    let at = common.count();
+    let ends = one[at..].iter().rev().zip(other[at..].iter().rev());
+    let behind = ends.take_while(|(one, other)| one == other).count();
+    let parts = [one, other].map(|text| text[at..text.len() - behind].iter().collect());
+    (at, parts)
 }
