@@ -65,6 +65,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::Limit>();
     shared::<doclock::document::LimitExceeded>();
     shared::<doclock::document::Limits>();
+    shared::<doclock::document::MappedPosition>();
     shared::<doclock::document::Mark>();
     shared::<doclock::document::Marks>();
     shared::<doclock::document::MarksChange>();
@@ -77,6 +78,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::ChildPosition>();
     shared::<doclock::document::Position>();
     shared::<doclock::document::Selection>();
+    shared::<doclock::document::Side>();
     shared::<doclock::document::Text>();
     shared::<doclock::document::TextSelection>();
     shared::<doclock::document::TextUnit>();

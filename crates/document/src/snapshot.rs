@@ -64,9 +64,9 @@ impl Snapshot {
         self.0.nodes.len()
     }
 
-    /// Returns the version after the changes of a commit, which share all other nodes with this one.
-    /// A subscriber makes each version of the document with it. Takes time in proportion to the
-    /// changes.
+    /// Returns the version after the changes of a commit, which shares all other nodes with this
+    /// one. A subscriber makes each version of the document with it. Takes time in proportion to
+    /// the changes.
     ///
     /// # Errors
     ///

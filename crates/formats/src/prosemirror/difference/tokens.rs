@@ -108,7 +108,8 @@ impl TokenTable {
         tokens.push(Token::Close(head));
     }
 
-    /// What replaces the whole nodes of one sequence by those of another, which begin at a position.
+    /// What replaces the whole nodes of one sequence, which begins at a position, by those of
+    /// another.
     pub(super) fn replacement(
         &self,
         before: &[Token],
@@ -145,8 +146,8 @@ impl TokenTable {
         })
     }
 
-    /// The replacement of the tokens that differ; `None` if none do. It begins at a given token
-    /// rather than behind it, if that makes it no larger: letters beside the same letter look alike.
+    /// The replacement of the tokens that differ; `None` if none do. It begins at a given token, if
+    /// that makes it no larger, rather than behind it: of equal letters, each could be the new one.
     pub(super) fn splice(
         &self,
         before: &[Token],
