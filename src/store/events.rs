@@ -468,9 +468,10 @@ impl DataStore {
             return Err(MissingCommits::NotReached { version, latest });
         }
         let mut tracked = TrackedPosition::new(position.clone(), side);
-        for (commit, undone) in self.commits_and_undone_since(version)? {
-            if commit.version <= latest {
-                tracked.follow(commit.version, &commit.changes, &undone);
+        for record in self.records_since(version)? {
+            let edits = &record.edits;
+            if edits.version <= latest {
+                tracked.follow(edits.version, record.changes(), &edits.undone);
             }
         }
         Ok(tracked.mapped())

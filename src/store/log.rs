@@ -785,19 +785,15 @@ impl DataStore {
         }
     }
 
-    /// The commits after a version, each with the versions that it undid.
-    pub(super) fn commits_and_undone_since(
-        &self,
-        version: u64,
-    ) -> Result<Vec<(Arc<TransactionResult>, Box<[u64]>)>, MissingCommits> {
+    /// The records of the commits after a version, in order.
+    pub(super) fn records_since(&self, version: u64) -> Result<Vec<CommitRecord>, MissingCommits> {
         let log = self.0.log.records.lock();
-        let latest = self.version();
         let none = CommitRecords::default();
         let records = log.as_deref().unwrap_or(&none);
-        let commits = records.commits_since(version, latest)?;
-        let newest = records.recent.iter().rev().take(commits.len());
-        let undone = newest.rev().map(|entry| entry.record.edits.undone.clone());
-        Ok(commits.into_iter().zip(undone).collect())
+        let commits = records.commits_since(version, self.version())?.len();
+        let since = records.recent.len() - commits;
+        let newest = records.recent.range(since..);
+        Ok(newest.map(|entry| entry.record.clone()).collect())
     }
 }
 #[cfg(all(test, not(loom)))]

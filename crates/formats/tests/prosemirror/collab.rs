@@ -44,7 +44,7 @@ impl<'o> Authority<'o> {
         }
     }
 
-    /// Sends what doclock has committed. Returns the number of commits.
+    /// Sends what doclock has committed, all of it at once.
     fn send(&mut self) {
         let changes = self
             .commits
@@ -152,11 +152,12 @@ fn run(folder: &Path, seed: u64, sessions: &str, rounds: &str) -> Value {
     let mut answers = node.stdin.take().unwrap();
     let requests = BufReader::new(node.stdout.take().unwrap()).lines();
     let mut authority: Option<Authority<'_>> = None;
+    let mut end = None;
     for request in requests {
         let request: Value = serde_json::from_str(&request.unwrap()).unwrap();
         if request["end"].is_object() {
-            node.wait().unwrap();
-            return request["end"].clone();
+            end = Some(request["end"].clone());
+            break;
         }
         let answer = match &request["begin"] {
             Value::String(schema) => {
@@ -168,7 +169,8 @@ fn run(folder: &Path, seed: u64, sessions: &str, rounds: &str) -> Value {
         };
         writeln!(answers, "{answer}").unwrap();
     }
-    panic!("the clients ended without a result");
+    node.wait().unwrap();
+    end.expect("the clients end with a result")
 }
 
 /// With the packages installed (`npm ci` in `crates/formats/tests/prosemirror`).
