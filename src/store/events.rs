@@ -426,54 +426,53 @@ impl DataStore {
     ) -> Result<Vec<Arc<TransactionResult>>, MissingCommits> {
         self.recorded_since(version)
     }
+}
 
-    /// Returns where a position of an older version is in a snapshot, for example that of a comment
-    /// or of the cursor of a client.
-    ///
-    /// The position follows the commits between the two versions, as
-    /// [`Position::mapped`] describes. Text that an undo brings back has its positions again.
-    ///
-    /// The commits are those that the store [keeps](crate::StoreOptions::kept_commits), so this is
-    /// a method of the store. Never blocks. Takes time in proportion to the number of commits since
-    /// the version and to their changes.
-    ///
-    /// # Errors
-    ///
-    /// [`MissingCommits`]: the oldest of these commits were removed, or the snapshot is older than
-    /// the version.
-    ///
-    /// ```
-    /// use doclock::document::{Position, Side};
-    /// use doclock::{DataStore, Editor, StoreOptions, dsl::*};
-    ///
-    /// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
-    /// let ann = Editor::new(store.clone(), "ann");
-    /// transaction(&ann, [create(text_node("text", "Io and Europa").with_id("t"))]).commit()?;
-    /// let (version, comment) = (store.version(), Position::new("t", 7));
-    /// transaction(&ann, [insert_text(0, "Moons: ").on("t")]).commit()?;
-    ///
-    /// let now = store.map_position(version, &comment, &store.snapshot(), Side::After)?;
-    /// assert_eq!((now.position, now.is_deleted), (Some(Position::new("t", 14)), false));
-    /// # Ok::<(), Box<dyn std::error::Error>>(())
-    /// ```
-    pub fn map_position(
-        &self,
-        version: u64,
-        position: &Position,
-        to: &Snapshot,
-        side: Side,
-    ) -> Result<MappedPosition, MissingCommits> {
-        let latest = to.version();
-        if version > latest {
-            return Err(MissingCommits::NotReached { version, latest });
-        }
-        let mut tracked = TrackedPosition::new(position.clone(), side);
-        for record in self.records_since(version)? {
-            let edits = &record.edits;
-            if edits.version <= latest {
-                tracked.follow(edits.version, record.changes(), &edits.undone);
-            }
-        }
-        Ok(tracked.mapped())
+/// Returns where a position of an older version is in a snapshot, for example that of a comment or
+/// of the cursor of a client.
+///
+/// The position follows the commits between the two versions, as [`Position::mapped`] describes.
+/// Text that an undo brings back in its node has its positions again.
+///
+/// The commits are those that the store [keeps](crate::StoreOptions::kept_commits). Never blocks.
+/// Takes time in proportion to the number of commits since the version and to their changes.
+///
+/// # Errors
+///
+/// [`MissingCommits`]: the oldest of these commits were removed, or the snapshot is older than
+/// the version.
+///
+/// ```
+/// use doclock::document::{Position, Side};
+/// use doclock::{DataStore, Editor, StoreOptions, dsl::*, events::map_position};
+///
+/// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
+/// let ann = Editor::new(store.clone(), "ann");
+/// transaction(&ann, [create(text_node("text", "Io and Europa").with_id("t"))]).commit()?;
+/// let (version, comment) = (store.version(), Position::new("t", 7));
+/// transaction(&ann, [insert_text(0, "Moons: ").on("t")]).commit()?;
+///
+/// let now = map_position(&store, version, &comment, &store.snapshot(), Side::After)?;
+/// assert_eq!((now.position, now.is_deleted), (Some(Position::new("t", 14)), false));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub fn map_position(
+    store: &DataStore,
+    version: u64,
+    position: &Position,
+    to: &Snapshot,
+    side: Side,
+) -> Result<MappedPosition, MissingCommits> {
+    let latest = to.version();
+    if version > latest {
+        return Err(MissingCommits::NotReached { version, latest });
     }
+    let mut tracked = TrackedPosition::new(position.clone(), side);
+    for record in store.records_since(version)? {
+        let edits = &record.edits;
+        if edits.version <= latest {
+            tracked.follow(edits.version, record.changes(), &edits.undone);
+        }
+    }
+    Ok(tracked.mapped())
 }

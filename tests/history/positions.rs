@@ -1,7 +1,7 @@
 //! Positions of older versions, compared with the letters beside them, all of which are distinct.
 
 use doclock::document::{MappedPosition, Node, Position, Side};
-use doclock::events::MissingCommits;
+use doclock::events::{MissingCommits, map_position};
 use doclock::{DataStore, Editor, Snapshot, StoreOptions, View, dsl::*};
 
 use super::{run, type_in};
@@ -30,9 +30,7 @@ fn with_text(text: &str) -> Editor {
 
 fn mapped(editor: &Editor, version: u64, offset: usize, side: Side) -> MappedPosition {
     let (store, position) = (editor.store(), Position::new("t", offset));
-    store
-        .map_position(version, &position, &store.snapshot(), side)
-        .unwrap()
+    map_position(store, version, &position, &store.snapshot(), side).unwrap()
 }
 
 fn at(id: &str, offset: usize) -> Option<Position> {
@@ -74,9 +72,7 @@ fn a_position_of_a_version_that_is_not_kept_is_an_error() {
     let editor = with_text("Io");
     let (store, version) = (editor.store(), editor.store().version());
     let (position, to) = (Position::new("t", 0), store.snapshot());
-    let error = store
-        .map_position(version + 1, &position, &to, Side::After)
-        .unwrap_err();
+    let error = map_position(store, version + 1, &position, &to, Side::After).unwrap_err();
     assert!(
         matches!(error, MissingCommits::NotReached { .. }),
         "{error}"
@@ -87,7 +83,13 @@ fn a_position_of_a_version_that_is_not_kept_is_an_error() {
         &Editor::new(forgetful.clone(), "ann"),
         create(element("page", [])),
     );
-    let error = forgetful.map_position(old, &position, &forgetful.snapshot(), Side::After);
+    let error = map_position(
+        &forgetful,
+        old,
+        &position,
+        &forgetful.snapshot(),
+        Side::After,
+    );
     assert!(
         matches!(error, Err(MissingCommits::Removed { .. })),
         "{error:?}"
@@ -198,7 +200,7 @@ fn positions_stay_beside_their_letters_through_random_edits_and_undos() {
                     side,
                     ..
                 } = known;
-                let found = store.map_position(*version, position, &now, *side).unwrap();
+                let found = map_position(&store, *version, position, &now, *side).unwrap();
                 let expected = expected(&now, known);
                 compared += 1;
                 deleted += u64::from(found.is_deleted);

@@ -24,8 +24,8 @@ pub enum Side {
 pub struct MappedPosition {
     /// The position; `None` if its node does not exist any more.
     pub position: Option<Position>,
-    /// Whether the character on its side was deleted, or its node. An undo that brings the
-    /// character back puts the position back as well.
+    /// Whether the character on its side was deleted, or its node. With the commits of a store, it
+    /// is false again after an undo that brought the character back in its node.
     pub is_deleted: bool,
 }
 
@@ -37,8 +37,8 @@ impl Position {
     /// Between deleted characters it moves to where they were, and to `side` of what replaces them.
     /// At the start or the end of replaced characters it stays there.
     ///
-    /// This knows no undos: deleted characters that an undo inserts again are new. Where the store
-    /// keeps its commits, `doclock::DataStore::map_position` knows them.
+    /// This knows no undos: deleted characters that an undo inserts again are new. The function
+    /// `doclock::events::map_position` knows them, where a store keeps its commits.
     ///
     /// ```
     /// use doclock::document::{Position, Side};
