@@ -342,48 +342,25 @@ impl Children {
     }
 
     /// How many ids at the start, and how many of the others at the end, two lists have in common.
-    /// Reads what differs, and not the leaves that they share.
+    /// Reads what differs, and not the parts that they share.
     #[doc(hidden)]
     pub fn common_ends(&self, other: &Self) -> (usize, usize) {
         if self.is_same(other) {
             return (self.len(), 0);
         }
+        let trees = self.tree().zip(other.tree());
+        let shared = |at_end| trees.map_or(0, |(one, other)| one.shared_ids(other, at_end));
         let least = self.len().min(other.len());
-        let mut start = self.shared_end(other, |_, shared| shared, least);
-        let (one, two) = (self.range(start..least), other.range(start..least));
-        start += one.zip(two).take_while(|(one, two)| one == two).count();
+        let mut start = shared(false);
+        let pairs = self.range(start..least).zip(other.range(start..least));
+        start += pairs.take_while(|(one, other)| one == other).count();
         let rest = least - start;
-        let mut end = self.shared_end(other, |len, shared| len - 1 - shared, rest);
-        let (one, two) = (
-            self.range(0..self.len() - end),
-            other.range(0..other.len() - end),
-        );
-        let behind = one.rev().zip(two.rev()).take(rest - end);
-        end += behind.take_while(|(one, two)| one == two).count();
+        let mut end = shared(true).min(rest);
+        let behind = |list: &Self| start..list.len() - end;
+        let (one, other) = (self.range(behind(self)), other.range(behind(other)));
+        let pairs = one.rev().zip(other.rev()).take(rest - end);
+        end += pairs.take_while(|(one, other)| one == other).count();
         (start, end)
-    }
-
-    /// How many ids, at most so many, are in leaves that two lists share, one after the other from
-    /// one end. `index` is that of the next id, from the length of a list and the number of ids.
-    fn shared_end(
-        &self,
-        other: &Self,
-        index: impl Fn(usize, usize) -> usize,
-        most: usize,
-    ) -> usize {
-        let mut shared = 0;
-        let (Some(one), Some(two)) = (self.tree(), other.tree()) else {
-            return shared;
-        };
-        while shared < most {
-            let leaf = one.leaf_at(index(one.len, shared));
-            let of_other = two.leaf_at(index(two.len, shared));
-            if !std::ptr::eq(leaf.ids, of_other.ids) || shared + leaf.ids.len() > most {
-                break;
-            }
-            shared += leaf.ids.len();
-        }
-        shared
     }
 
     /// The caller has checked that the index is at most the length.

@@ -113,6 +113,15 @@ proptest! {
             prop_assert_eq!(&children, &collected);
             versions.push((children.clone(), expected.clone()));
         }
+        for pair in versions.windows(2) {
+            let [(before, listed), (after, of_after)] = pair else { continue };
+            let (one, other) = (listed.iter(), of_after.iter());
+            let start = one.clone().zip(other.clone()).take_while(|(one, other)| one == other);
+            let start = start.count();
+            let behind = one.skip(start).rev().zip(other.skip(start).rev());
+            let end = behind.take_while(|(one, other)| one == other).count();
+            prop_assert_eq!(before.common_ends(after), (start, end));
+        }
         // Later changes do not affect an earlier version.
         for (children, expected) in versions {
             prop_assert!(children.iter().eq(&expected));

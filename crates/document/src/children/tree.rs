@@ -1,5 +1,6 @@
 //! A balanced tree of ids, in which an edit copies a few nodes.
 
+use std::cmp::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -164,6 +165,32 @@ impl Tree {
             found(&leaf);
             start = leaf.indexes().end;
         }
+    }
+
+    /// How many ids at the start or at the end are in nodes that two trees share.
+    pub(super) fn shared_ids(&self, other: &Self, at_end: bool) -> usize {
+        step();
+        if Arc::ptr_eq(&self.items, &other.items) {
+            return self.len;
+        }
+        let (one, two) = (self.items.trees(), other.items.trees());
+        let outer = |trees: &[Self]| if at_end { trees.last() } else { trees.first() }.cloned();
+        match self.depth().cmp(&other.depth()) {
+            Ordering::Greater => return outer(one).map_or(0, |it| it.shared_ids(other, at_end)),
+            Ordering::Less => return outer(two).map_or(0, |it| self.shared_ids(&it, at_end)),
+            Ordering::Equal => {}
+        }
+        let mut shared = 0;
+        for nth in 0..one.len().min(two.len()) {
+            let of = |trees: &[Self]| if at_end { trees.len() - 1 - nth } else { nth };
+            let (one, two) = (&one[of(one)], &two[of(two)]);
+            let ids = one.shared_ids(two, at_end);
+            shared += ids;
+            if ids < one.len.max(two.len) {
+                break;
+            }
+        }
+        shared
     }
 
     /// Inserts an id before an index, or at the end.

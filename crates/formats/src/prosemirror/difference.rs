@@ -613,3 +613,6 @@ fn all_of(parts: &[Part], kept: &mut BTreeMap<usize, Kept>) -> Part {
     kept.retain(|index, _| !part.before.contains(index));
     part
 }
+
+#[cfg(test)]
+mod tests;

@@ -528,4 +528,4 @@ pub(super) fn misshapen(node: &Node, reason: &'static str) -> StepError {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

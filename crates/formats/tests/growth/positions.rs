@@ -5,7 +5,7 @@ use doclock::{DataStore, NodeId};
 use doclock_document::internal::steps;
 use serde_json::{Value, json};
 
-use crate::prosemirror::{ProseMirrorNames, ProseMirrorOptions, ProseMirrorStep};
+use crate::prosemirror::{ProseMirrorNames, ProseMirrorOptions, ProseMirrorStep, to_steps};
 use crate::steps::counted;
 
 /// Numbers of blocks.
@@ -120,4 +120,37 @@ fn a_step_behind_the_end_reads_few_nodes_of_many() {
         here + in_document
     });
     assert!(taken[2] <= taken[0] + 100, "{taken:?}");
+}
+
+/// The steps of a commit take as many steps in a long document as in a short one.
+#[test]
+fn the_steps_of_a_commit_read_few_nodes_of_many() {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+    for (nth, (what, _)) in edits(100).into_iter().enumerate() {
+        let taken = SIZES.map(|size| {
+            let (store, root) = document(size);
+            let commit = |step: &Value| {
+                let step = ProseMirrorStep::from_json(&step.to_string(), &options).unwrap();
+                let mut on = store.begin("ann").unwrap();
+                step.apply(&mut on, &root, &options).unwrap();
+                (on.commit().unwrap().changes, store.snapshot())
+            };
+            // The first one counts all nodes, and notes where they are.
+            let letter = json!({"content": [{"type": "text", "text": "y"}]});
+            let (_, before) = commit(&replace(2 * size - 2, 2 * size - 2, &letter));
+            let (changes, now) = commit(&replace(2 * size - 2, 2 * size - 1, &json!({})));
+            to_steps(&before, &now, &changes, &root, &options).unwrap();
+            let (_, edit) = edits(2 * size).swap_remove(nth);
+            let (changes, after) = commit(&edit);
+            let steps = || to_steps(&now, &after, &changes, &root, &options).unwrap();
+            let ((_, in_document), here) = counted(|| steps::counted(steps));
+            here + in_document
+        });
+        println!("{what}: {taken:?} steps");
+        let [small, .., large] = taken;
+        assert!(
+            large <= MOST && large <= 2 * small + 500,
+            "{what}: {taken:?}"
+        );
+    }
 }

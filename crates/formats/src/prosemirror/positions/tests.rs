@@ -38,7 +38,7 @@ fn text(dice: &mut Dice) -> NodeSpec {
     }
 }
 
-fn block(dice: &mut Dice) -> NodeSpec {
+pub(in crate::prosemirror) fn block(dice: &mut Dice) -> NodeSpec {
     match dice.below(8) {
         0 => NodeSpec::new("thematic-break"),
         1 => NodeSpec::new("code-block").with_children([text(dice)]),
@@ -48,7 +48,7 @@ fn block(dice: &mut Dice) -> NodeSpec {
 }
 
 /// A random edit, most of which lead to a document that ProseMirror has.
-fn edit(draft: &mut Draft, root: &NodeId, dice: &mut Dice) {
+pub(in crate::prosemirror) fn edit(draft: &mut Draft, root: &NodeId, dice: &mut Dice) {
     let all: Vec<NodeId> = draft
         .descendants(root)
         .map(|node| node.id().clone())

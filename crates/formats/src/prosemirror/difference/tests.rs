@@ -1,0 +1,198 @@
+//! The steps between two versions lead from the one to the other, and are as small as they can be.
+
+use doclock::codes::CodedError;
+use doclock::document::{Mark, NodeSpec, SplitPoint};
+use doclock::{DataStore, Draft};
+use serde_json::json;
+
+use super::super::positions::tests::{block, edit};
+use super::*;
+use crate::growth::common::Dice;
+use crate::prosemirror::{
+    ProseMirrorNames, ProseMirrorStep, from_prosemirror, to_prosemirror, to_steps,
+};
+
+fn written(view: &impl View, root: &NodeId, options: &ProseMirrorOptions) -> Value {
+    serde_json::from_str(&to_prosemirror(view, root, options).unwrap().0).unwrap()
+}
+
+/// Makes steps in a document, which become another document.
+fn check(before: &Value, steps: &[Value], after: &Value, options: &ProseMirrorOptions) {
+    let mut draft = DataStore::new().begin("test").unwrap();
+    let (document, _) = from_prosemirror(&before.to_string(), options).unwrap();
+    let root = draft.create(document).unwrap();
+    for step in steps {
+        let read = ProseMirrorStep::from_json(&step.to_string(), options).unwrap();
+        let applied = read.apply(&mut draft, &root, options);
+        assert!(
+            applied.is_ok(),
+            "{applied:?}: {step} of {steps:?} in {before}"
+        );
+    }
+    assert_eq!(
+        written(&draft, &root, options),
+        *after,
+        "{steps:?} in {before}"
+    );
+}
+
+/// A document of nodes that ProseMirror has, among them lists of many children, in which several
+/// edits are made at once.
+#[test]
+fn random_edits_lead_back_and_forth() {
+    let given = std::env::var("SEED")
+        .ok()
+        .and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    println!("SEED={seed}");
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+    let (mut compared, mut made) = (0, 0);
+    for nth in 0..60 {
+        let mut dice = Dice(seed.wrapping_add(nth));
+        let store = DataStore::new();
+        let mut import = store.begin("import").unwrap();
+        let blocks = (0..dice.below(8)).map(|_| block(&mut dice));
+        let document = NodeSpec::new("document").with_children(blocks);
+        let root = import.create(document).unwrap();
+        import.commit().unwrap();
+        let mut before = store.snapshot();
+        for _ in 0..20 {
+            let mut draft = store.begin("ann").unwrap();
+            for _ in 0..1 + dice.below(4) {
+                edit(&mut draft, &root, &mut dice);
+            }
+            let changes = draft.commit().unwrap().changes;
+            let after = store.snapshot();
+            let read = |view: &Snapshot| {
+                let json = written(view, &root, &options);
+                let read = from_prosemirror(&json.to_string(), &options);
+                read.is_ok_and(|(_, dropped)| dropped.is_empty())
+                    .then_some(json)
+            };
+            let steps = to_steps(&before, &after, &changes, &root, &options);
+            let back = to_steps(&after, &before, &changes, &root, &options);
+            if let (Ok(steps), Ok(back)) = (steps, back)
+                && let (Some(one), Some(other)) = (read(&before), read(&after))
+            {
+                compared += 1;
+                made += steps.len();
+                check(&one, &steps, &other, &options);
+                check(&other, &back, &one, &options);
+            }
+            before = after;
+        }
+    }
+    println!("{compared} pairs of versions, {made} steps");
+    assert!(compared > 100 && made > compared);
+}
+
+/// A paragraph with a text `t`, a heading, a quote of a paragraph, and a paragraph.
+fn document() -> Value {
+    let text = |text: &str| json!([{"type": "text", "text": text}]);
+    let paragraph = |of: &str| json!({"type": "paragraph", "content": text(of)});
+    json!({"type": "doc", "content": [
+        paragraph("Hello"),
+        {"type": "heading", "attrs": {"level": 1}, "content": text("Moons")},
+        {"type": "blockquote", "content": [paragraph("Io")]},
+        paragraph("Europa"),
+    ]})
+}
+
+/// The steps of an edit, whose nodes are those of the document, in order.
+fn steps_of(edit: impl FnOnce(&mut Draft, &[NodeId])) -> Value {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+    let store = DataStore::new();
+    let mut draft = store.begin("ann").unwrap();
+    let (document, _) = from_prosemirror(&document().to_string(), &options).unwrap();
+    let root = draft.create(document).unwrap();
+    let nodes = draft.descendants(&root).map(|node| node.id().clone());
+    let nodes: Vec<NodeId> = nodes.collect();
+    draft.commit().unwrap();
+    let before = store.snapshot();
+    let mut draft = store.begin("ann").unwrap();
+    edit(&mut draft, &nodes);
+    let changes = draft.commit().unwrap().changes;
+    let after = store.snapshot();
+    let steps = to_steps(&before, &after, &changes, &root, &options).unwrap();
+    let [one, other] = [&before, &after].map(|view| written(view, &root, &options));
+    check(&one, &steps, &other, &options);
+    steps.into()
+}
+
+#[test]
+fn everyday_edits_are_small_steps() {
+    // The document is node 0. Each paragraph is before its text.
+    let letter = steps_of(|draft, nodes| draft.insert_text(&nodes[2], 3, "l").unwrap());
+    let slice = json!({"content": [{"type": "text", "text": "l"}]});
+    let expected = json!([{"stepType": "replace", "from": 4, "to": 4, "slice": slice}]);
+    assert_eq!(letter, expected, "between the two that look like it");
+
+    let deleted = steps_of(|draft, nodes| draft.delete_text(&nodes[2], 1..3).unwrap());
+    assert_eq!(
+        deleted,
+        json!([{"stepType": "replace", "from": 2, "to": 4}])
+    );
+
+    let marked = steps_of(|draft, nodes| {
+        draft
+            .set_marks(&nodes[4], [Mark::new("bold", 1..3)])
+            .unwrap();
+    });
+    let strong = json!({"type": "strong"});
+    let expected = json!([{"stepType": "addMark", "mark": strong, "from": 9, "to": 11}]);
+    assert_eq!(marked, expected);
+
+    let level = steps_of(|draft, nodes| {
+        draft.set_attrs(&nodes[3], [("level", 2.into())]).unwrap();
+    });
+    let expected = json!([{"stepType": "attr", "pos": 7, "attr": "level", "value": 2}]);
+    assert_eq!(level, expected);
+
+    let retyped = steps_of(|draft, nodes| draft.set_type(&nodes[1], "code-block").unwrap());
+    assert_eq!(retyped[0]["stepType"], "replaceAround");
+    assert_eq!(
+        retyped[0]["slice"],
+        json!({"content": [{"type": "code_block"}]})
+    );
+
+    let split = steps_of(|draft, nodes| {
+        let at = |text, children| SplitPoint { text, children };
+        draft.split_node(&nodes[2], at(2, 0), None).unwrap();
+        draft.split_node(&nodes[1], at(0, 1), None).unwrap();
+    });
+    let halves = json!([{"type": "paragraph"}, {"type": "paragraph"}]);
+    let slice = json!({"content": halves, "openStart": 1, "openEnd": 1});
+    let expected = json!([{"stepType": "replace", "from": 3, "to": 3, "slice": slice}]);
+    assert_eq!(split, expected);
+
+    let gone = steps_of(|draft, nodes| draft.delete(&nodes[5]).unwrap());
+    assert_eq!(gone, json!([{"stepType": "replace", "from": 14, "to": 20}]));
+
+    let unwrapped = steps_of(|draft, nodes| {
+        draft.move_node(&nodes[6], &nodes[0], 2).unwrap();
+        draft.delete(&nodes[5]).unwrap();
+    });
+    assert_eq!(unwrapped[0]["stepType"], "replaceAround");
+    assert_eq!(
+        (&unwrapped[0]["gapFrom"], &unwrapped[0]["gapTo"]),
+        (&15.into(), &19.into())
+    );
+}
+
+#[test]
+fn a_document_that_prosemirror_does_not_have_is_an_error() {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+    let store = DataStore::new();
+    let mut draft = store.begin("ann").unwrap();
+    let root = draft.create(NodeSpec::new("document")).unwrap();
+    draft.commit().unwrap();
+    let before = store.snapshot();
+    let mut draft = store.begin("ann").unwrap();
+    draft.insert(NodeSpec::new("poll"), &root, 0).unwrap();
+    let changes = draft.commit().unwrap().changes;
+    let error = to_steps(&before, &store.snapshot(), &changes, &root, &options).unwrap_err();
+    assert_eq!(error.code(), "stepShape", "{error}");
+    let missing = NodeId::from("missing");
+    let error = to_steps(&before, &before, &[], &missing, &options).unwrap_err();
+    assert_eq!(error.code(), "stepEdit", "{error}");
+}
