@@ -34,6 +34,7 @@ const DEEPEST: usize = 128;
 /// The most children whose types are checked to find whether edits can be made one by one.
 const MOST_CHECKED: usize = 1 << 18;
 
+const CONTENT: &str = "it has content that its type does not have in ProseMirror";
 const TOO_DEEP: &str = "it is nested too deep";
 
 pub(super) fn steps(
@@ -295,7 +296,15 @@ impl<'v> Difference<'v> {
                 }
                 inner
             }
-            (Leaf, Leaf) if !is_retyped && attributes == attributes_after => Edits::default(),
+            (Leaf, Leaf) if !is_retyped && attributes == attributes_after => {
+                let with_content = [before, after]
+                    .into_iter()
+                    .find(|it| !it.children().is_empty());
+                match with_content {
+                    Some(node) => return Err(misshapen(node, CONTENT)),
+                    None => Edits::default(),
+                }
+            }
             _ => return Ok(None),
         };
         let changes = attribute_changes(&attributes, &attributes_after);
@@ -479,7 +488,8 @@ impl<'v> Difference<'v> {
         for node in nodes {
             let (json, _) = ProseMirrorWriter::new(view, self.options).written(node);
             let json = serde_json::from_str(&json).map_err(|_| misshapen(node, TOO_DEEP))?;
-            self.table.add(json, &self.options.names, &mut tokens);
+            let added = self.table.add(json, &self.options.names, &mut tokens);
+            added.ok_or_else(|| misshapen(node, CONTENT))?;
         }
         Ok(tokens)
     }

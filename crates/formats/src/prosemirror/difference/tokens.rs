@@ -75,37 +75,43 @@ impl TokenTable {
         number
     }
 
-    /// Appends the tokens of a node in ProseMirror's JSON, whose depth is limited.
-    pub(super) fn add(&mut self, node: Value, names: &ProseMirrorNames, tokens: &mut Vec<Token>) {
+    /// Appends the tokens of a node in ProseMirror's JSON, whose depth is limited. `None` if a node
+    /// has content that its type does not have in ProseMirror.
+    pub(super) fn add(
+        &mut self,
+        node: Value,
+        names: &ProseMirrorNames,
+        tokens: &mut Vec<Token>,
+    ) -> Option<()> {
         step();
         let Value::Object(mut head) = node else {
-            return;
+            return None;
         };
         let marks = head.remove("marks").unwrap_or_else(|| json!([]));
         if let Some(text) = head.remove("text") {
             let marks = self.number(marks);
-            let text = text.as_str().unwrap_or_default();
+            let text = text.as_str()?;
             steps(text.len());
-            return tokens.extend(text.chars().map(|char| Token::Char(char, marks)));
+            tokens.extend(text.chars().map(|char| Token::Char(char, marks)));
+            return Some(());
         }
         let content = head.remove("content");
-        let kind = head.get("type").and_then(Value::as_str).unwrap_or_default();
-        let is_leaf = names.node_named(kind).is_some_and(|(_, content)| {
-            use ProseMirrorContent::{Break, Inline, Leaf};
-            matches!(content, Break | Inline | Leaf)
-        });
+        let (_, of_type) = names.node_named(head.get("type")?.as_str()?)?;
         let head = self.number(head.into());
-        if is_leaf {
+        use ProseMirrorContent::{Break, Inline, Leaf};
+        if matches!(of_type, Break | Inline | Leaf) {
             let marks = self.number(marks);
-            return tokens.push(Token::Leaf(head, marks));
+            tokens.push(Token::Leaf(head, marks));
+            return content.is_none().then_some(());
         }
         tokens.push(Token::Open(head));
         if let Some(Value::Array(content)) = content {
-            content
-                .into_iter()
-                .for_each(|it| self.add(it, names, tokens));
+            for node in content {
+                self.add(node, names, tokens)?;
+            }
         }
         tokens.push(Token::Close(head));
+        Some(())
     }
 
     /// What replaces the whole nodes of one sequence, which begins at a position, by those of
