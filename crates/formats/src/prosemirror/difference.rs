@@ -297,9 +297,8 @@ impl<'v> Difference<'v> {
                 inner
             }
             (Leaf, Leaf) if !is_retyped && attributes == attributes_after => {
-                let with_content = [before, after]
-                    .into_iter()
-                    .find(|it| !it.children().is_empty());
+                let is_empty = |it: &Node| it.children().is_empty() && it.text().is_empty();
+                let with_content = [before, after].into_iter().find(|it| !is_empty(it));
                 match with_content {
                     Some(node) => return Err(misshapen(node, CONTENT)),
                     None => Edits::default(),
@@ -416,9 +415,15 @@ impl<'v> Difference<'v> {
             let ids = node.children().range(range.clone());
             ids.filter_map(|id| view.node(id)).collect::<Vec<_>>()
         };
+        let position = self.position(before, part.before.start, start)?;
+        if part.after.is_empty() {
+            // What is deleted is not read.
+            let range = position..self.position(before, part.before.end, start)?;
+            let slice = JsonSlice::default();
+            return Ok(Some(StepEdit::Replace { range, slice }));
+        }
         let one = self.tokens(self.before, children(self.before, before, &part.before))?;
         let other = self.tokens(self.after, children(self.after, after, &part.after))?;
-        let position = self.position(before, part.before.start, start)?;
         Ok(self.table.replacement(&one, &other, position))
     }
 

@@ -196,3 +196,45 @@ fn a_document_that_prosemirror_does_not_have_is_an_error() {
     let error = to_steps(&before, &before, &[], &missing, &options).unwrap_err();
     assert_eq!(error.code(), "stepEdit", "{error}");
 }
+
+/// A letter in the innermost of nested quotes, the deletion of all of them, and its undo.
+fn nested(levels: usize) -> [Result<Vec<Value>, StepError>; 3] {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+    let store = DataStore::new();
+    let mut draft = store.begin("ann").unwrap();
+    let text = NodeSpec::new("inline-text").with_text("a").with_id("t");
+    let paragraph = NodeSpec::new("paragraph").with_children([text]);
+    let quoted = (0..levels).fold(paragraph, |inner, nth| {
+        let quote = NodeSpec::new("block-quote").with_children([inner]);
+        quote.with_id(format!("q{nth}"))
+    });
+    let document = NodeSpec::new("document").with_children([quoted]);
+    let root = draft.create(document).unwrap();
+    draft.commit().unwrap();
+    let steps = |edit: &dyn Fn(&mut Draft)| {
+        let before = store.snapshot();
+        let mut draft = store.begin("ann").unwrap();
+        edit(&mut draft);
+        let changes = draft.commit().unwrap().changes;
+        let after = before.after(&changes).unwrap();
+        let between = |one, other| to_steps(one, other, &changes, &root, &options);
+        [between(&before, &after), between(&after, &before)]
+    };
+    let outermost = NodeId::from(format!("q{}", levels - 1));
+    let [letter, _] = steps(&|draft| draft.insert_text("t", 1, "b").unwrap());
+    let [gone, back] = steps(&|draft| draft.delete(&outermost).unwrap());
+    [letter, gone, back]
+}
+
+#[test]
+fn nodes_that_nest_too_deep_are_an_error() {
+    for levels in [50, 100, 10_000] {
+        let [letter, gone, back] = nested(levels);
+        assert_eq!(letter.is_ok(), levels < 10_000);
+        assert_eq!(gone.unwrap().len(), 1);
+        assert_eq!(back.is_ok(), levels < 60);
+        for error in [letter.err(), back.err()].into_iter().flatten() {
+            assert_eq!(error.code(), "stepShape", "{error}");
+        }
+    }
+}
