@@ -8,6 +8,7 @@
 
 mod edit;
 mod tokens;
+mod window;
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -15,18 +16,19 @@ use std::sync::Arc;
 
 use doclock::{
     NodeId,
-    document::{Change, Node, Sizes, Snapshot, Value, View},
+    document::{Change, Mark, Node, Sizes, Snapshot, Value, View},
 };
 use serde_json::Map;
 use smol_str::SmolStr;
 
 use super::names::ProseMirrorContent::{self, Blocks, Code, Leaf, Text};
-use super::positions::{Positions, content_of, misshapen};
+use super::positions::{Positions, content_of, has_descriptions, misshapen};
 use super::write::ProseMirrorWriter;
 use super::{ProseMirrorOptions, StepError};
 use crate::steps::step;
 use edit::{JsonSlice, StepEdit};
 use tokens::{Token, TokenTable};
+use window::{Window, cuts, part_of, windows};
 
 /// The most levels of nodes that are compared.
 const DEEPEST: usize = 128;
@@ -35,6 +37,7 @@ const DEEPEST: usize = 128;
 const MOST_CHECKED: usize = 1 << 18;
 
 const CONTENT: &str = "it has content that its type does not have in ProseMirror";
+const NO_TYPE: &str = "the names have no such type there";
 const TOO_DEEP: &str = "it is nested too deep";
 
 pub(super) fn steps(
@@ -52,7 +55,7 @@ pub(super) fn steps(
         options,
         sizes,
         changed: changed_children(before, root, changes),
-        typed: typed(changes),
+        windows: windows(changes),
         table: TokenTable::default(),
     };
     let edits = difference.of_root(root)?;
@@ -113,18 +116,6 @@ fn changed_children(
     changed
 }
 
-/// Where the first change of each text begins, if the changes only replace characters of it.
-fn typed(changes: &[Change]) -> HashMap<NodeId, usize> {
-    let mut typed: HashMap<NodeId, usize> = HashMap::new();
-    for change in changes {
-        if let Change::SpliceText { id, at, .. } = change {
-            let first = typed.entry(id.clone()).or_insert(*at);
-            *first = (*first).min(*at);
-        }
-    }
-    typed
-}
-
 type StepResult<T> = Result<T, StepError>;
 
 struct Difference<'v> {
@@ -134,7 +125,8 @@ struct Difference<'v> {
     /// The sizes in the version before.
     sizes: Arc<Sizes>,
     changed: HashMap<NodeId, Vec<NodeId>>,
-    typed: HashMap<NodeId, usize>,
+    /// What the changes replace of each text that they keep.
+    windows: HashMap<NodeId, Option<Window>>,
     table: TokenTable,
 }
 
@@ -331,34 +323,83 @@ impl<'v> Difference<'v> {
 
     /// The edits of a line of text, which begins at a position.
     fn line(&mut self, before: &'v Node, after: &'v Node, start: usize) -> StepResult<Edits> {
-        let one = self.tokens(self.before, [before])?;
-        let other = self.tokens(self.after, [after])?;
-        let inner = |tokens: &[Token]| tokens[1..tokens.len().max(2) - 1].to_vec();
-        let (one, other) = (inner(&one), inner(&other));
+        let (one, other, start) = match self.changed_parts(before, after, start)? {
+            Some(parts) => parts,
+            None => {
+                let one = self.tokens(self.before, [before])?;
+                let other = self.tokens(self.after, [after])?;
+                let inner = |tokens: &[Token]| tokens[1..tokens.len().max(2) - 1].to_vec();
+                (inner(&one), inner(&other), start)
+            }
+        };
         let mut edits = Edits::default();
         if one == other {
             return Ok(edits);
         }
         let of_marks = self.table.marks(&one, &other, start);
-        let typed_at = self.typed_at(before);
         let made = of_marks.unwrap_or_else(|| {
-            let splice = self.table.splice(&one, &other, start, typed_at);
+            let splice = self.table.splice(&one, &other, start);
             splice.into_iter().collect()
         });
         edits.of_content.push((start, made));
         Ok(edits)
     }
 
-    /// Where the changes of a line begin, in characters.
-    fn typed_at(&self, block: &Node) -> Option<usize> {
-        let mut start = 0;
-        for text in self.before.children(block.id()) {
-            if let Some(at) = self.typed.get(text.id()) {
-                return Some(start + at);
-            }
-            start += text.text().len();
+    /// The tokens of what changes replace in a line, and the position before them, if the line is
+    /// one text that they keep. The rest of a long text is not read.
+    fn changed_parts(
+        &mut self,
+        before: &'v Node,
+        after: &'v Node,
+        start: usize,
+    ) -> StepResult<Option<(Vec<Token>, Vec<Token>, usize)>> {
+        let names = &self.options.names;
+        let only = |view: &'v Snapshot, block: &'v Node| {
+            let mut texts = view.children(block.id());
+            let text = texts.next().filter(|text| names.is_text(text))?;
+            (texts.next().is_none() && !has_descriptions(text, names)).then_some(text)
+        };
+        let (Some(one), Some(other)) = (only(self.before, before), only(self.after, after)) else {
+            return Ok(None);
+        };
+        let window = self.windows.get(one.id()).and_then(Option::as_ref);
+        let ranges = window.and_then(|window| window.ranges(one.text().len(), other.text().len()));
+        let Some((range, range_after)) = ranges.filter(|_| one.id() == other.id()) else {
+            return Ok(None);
+        };
+        let Ok(offset) = one.text().utf16_offset(range.start) else {
+            return Ok(None);
+        };
+        // A mark of inline nodes that gets other characters is none of these any more.
+        let is_inline = |mark: &Mark| names.inline_for(mark).is_some();
+        let is_cut = cuts(one, &range, is_inline) || cuts(other, &range_after, is_inline);
+        if is_cut || before.kind() != after.kind() {
+            return Ok(None);
         }
-        None
+        let (one, other) = (part_of(one, range), part_of(other, range_after));
+        let tokens = (
+            self.text_tokens(before, &one)?,
+            self.text_tokens(after, &other)?,
+        );
+        Ok(Some((tokens.0, tokens.1, start + offset)))
+    }
+
+    /// The tokens of a text in a block.
+    fn text_tokens(&mut self, block: &Node, text: &Node) -> StepResult<Vec<Token>> {
+        let names = &self.options.names;
+        let (entry, content) = names
+            .node_for(block)
+            .ok_or_else(|| misshapen(block, NO_TYPE))?;
+        let writer = ProseMirrorWriter::new(self.before, self.options);
+        let json = writer.line(text, (Some(entry), content));
+        let nodes: Vec<Value> =
+            serde_json::from_str(&json).map_err(|_| misshapen(block, TOO_DEEP))?;
+        let mut tokens = Vec::new();
+        for node in nodes {
+            let added = self.table.add(node, names, &mut tokens);
+            added.ok_or_else(|| misshapen(block, CONTENT))?;
+        }
+        Ok(tokens)
     }
 
     /// The edits that replace children. A changed child at one of the ends takes part if that
@@ -476,7 +517,7 @@ impl<'v> Difference<'v> {
     /// The type and the attributes of a node in ProseMirror.
     fn head(&self, view: &'v Snapshot, node: &Node) -> StepResult<(SmolStr, Map<String, Value>)> {
         let Some((entry, _)) = self.options.names.node_for(node) else {
-            return Err(misshapen(node, "the names have no such type there"));
+            return Err(misshapen(node, NO_TYPE));
         };
         let writer = ProseMirrorWriter::new(view, self.options);
         let (attributes, _) = writer.attributes(entry, node.attributes());

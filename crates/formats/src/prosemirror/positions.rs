@@ -478,7 +478,7 @@ fn text_size(view: &impl View, block: &Node, names: &ProseMirrorNames) -> Result
 }
 
 /// Whether an image of the text has a description, so that it has another size than its text.
-fn has_descriptions(node: &Node, names: &ProseMirrorNames) -> bool {
+pub(super) fn has_descriptions(node: &Node, names: &ProseMirrorNames) -> bool {
     node.marks().iter().any(|mark| {
         names.inline_for(mark).is_some() && {
             let range = mark.range.clone().unwrap_or(0..0);

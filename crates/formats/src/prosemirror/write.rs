@@ -67,6 +67,14 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
         (self.out, self.report.into_entries())
     }
 
+    /// The JSON of a text in a node of this type, as a list.
+    pub(super) fn line(mut self, text: &'v Node, within: ParentType<'v>) -> String {
+        self.out.push('[');
+        self.text(vec![text], within);
+        self.out.push(']');
+        self.out
+    }
+
     fn node(&mut self, node: &'v Node, within: ParentType<'v>) {
         let names = &self.options.names;
         if names.is_text(node) {

@@ -154,3 +154,34 @@ fn the_steps_of_a_commit_read_few_nodes_of_many() {
         );
     }
 }
+
+/// A letter in a long text is read alone.
+#[test]
+fn the_steps_of_a_letter_read_few_letters_of_many() {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic());
+    let taken = SIZES.map(|size| {
+        let store = DataStore::new();
+        let mut on = store.begin("ann").unwrap();
+        let text = NodeSpec::new("inline-text").with_text("漢🦀".repeat(size));
+        let code = NodeSpec::new("code-block").with_children([text.with_id("t")]);
+        let root = on
+            .create(NodeSpec::new("document").with_children([code]))
+            .unwrap();
+        on.commit().unwrap();
+        let commit = || {
+            let before = store.snapshot();
+            let mut on = store.begin("ann").unwrap();
+            on.insert_text("t", size, "a").unwrap();
+            (before, on.commit().unwrap().changes, store.snapshot())
+        };
+        let (before, changes, after) = commit();
+        to_steps(&before, &after, &changes, &root, &options).unwrap();
+        let (before, changes, after) = commit();
+        let steps = || to_steps(&before, &after, &changes, &root, &options).unwrap();
+        let ((steps, in_document), here) = counted(|| steps::counted(steps));
+        assert_eq!(steps[0]["from"], 1 + size + size / 2, "{steps:?}");
+        here + in_document
+    });
+    println!("{taken:?} steps");
+    assert!(taken[2] <= taken[0] + 100, "{taken:?}");
+}

@@ -124,7 +124,7 @@ impl TokenTable {
     ) -> Option<StepEdit> {
         let around = self.wrapping(before, after, start);
         let around = around.or_else(|| self.unwrapping(before, after, start));
-        around.or_else(|| self.splice(before, after, start, None))
+        around.or_else(|| self.splice(before, after, start))
     }
 
     /// The nodes that are put around others.
@@ -152,31 +152,22 @@ impl TokenTable {
         })
     }
 
-    /// The replacement of the tokens that differ; `None` if none do. It begins at a given token, if
-    /// that makes it no larger, rather than behind it: of equal letters, each could be the new one.
+    /// The replacement of the tokens that differ; `None` if none do.
     pub(super) fn splice(
         &self,
         before: &[Token],
         after: &[Token],
         start: usize,
-        at: Option<usize>,
     ) -> Option<StepEdit> {
-        let common = before
-            .iter()
-            .zip(after)
-            .take_while(|(one, other)| one == other);
-        let common = common.count();
-        steps(common);
-        if common == before.len() && common == after.len() {
+        let pairs = before.iter().zip(after);
+        let from = pairs.take_while(|(one, other)| one == other).count();
+        let ends = before[from..].iter().rev().zip(after[from..].iter().rev());
+        let behind = ends.take_while(|(one, other)| one == other).count();
+        steps(from + behind);
+        let (replaced, inserted) = (from..before.len() - behind, from..after.len() - behind);
+        if replaced.is_empty() && inserted.is_empty() {
             return None;
         }
-        let from = at.filter(|at| *at < common);
-        let given = from.map(|from| Ends::new(before, after, from));
-        let found = Ends::new(before, after, common);
-        let Ends { from, behind } = given
-            .filter(|given| given.from + given.behind >= found.from + found.behind)
-            .unwrap_or(found);
-        let (replaced, inserted) = (from..before.len() - behind, from..after.len() - behind);
         let position = start + size_of(&before[..from]);
         Some(StepEdit::Replace {
             range: position..position + size_of(&before[replaced]),
@@ -325,22 +316,6 @@ fn innermost<'s>(
 ) -> &'s mut Vec<Value> {
     let inner = nodes.last_mut().map(|(_, content)| content);
     inner.unwrap_or(&mut slice.content)
-}
-
-/// How many tokens two sequences have in common at both ends.
-struct Ends {
-    from: usize,
-    behind: usize,
-}
-
-impl Ends {
-    fn new(before: &[Token], after: &[Token], from: usize) -> Self {
-        let least = before.len().min(after.len()) - from;
-        let ends = before.iter().rev().zip(after.iter().rev()).take(least);
-        let behind = ends.take_while(|(one, other)| one == other).count();
-        steps(behind);
-        Self { from, behind }
-    }
 }
 
 /// How many nodes, one in the other, the outer sequence has around the inner one and nothing else.
