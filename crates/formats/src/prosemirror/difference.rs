@@ -118,6 +118,9 @@ fn changed_children(
 
 type StepResult<T> = Result<T, StepError>;
 
+/// The tokens of two parts of a line, and the position before them.
+type ChangedParts = (Vec<Token>, Vec<Token>, usize);
+
 struct Difference<'v> {
     before: &'v Snapshot,
     after: &'v Snapshot,
@@ -352,7 +355,7 @@ impl<'v> Difference<'v> {
         before: &'v Node,
         after: &'v Node,
         start: usize,
-    ) -> StepResult<Option<(Vec<Token>, Vec<Token>, usize)>> {
+    ) -> StepResult<Option<ChangedParts>> {
         let names = &self.options.names;
         let only = |view: &'v Snapshot, block: &'v Node| {
             let mut texts = view.children(block.id());
