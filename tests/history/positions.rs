@@ -187,7 +187,7 @@ fn positions_stay_beside_their_letters_through_random_edits_and_undos() {
         let mut dice = Dice(seed.wrapping_add(nth));
         let store = keeping(&["abcdefgh", "ijklmnop"]);
         let editors = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
-        let mut letters = ('一'..).into_iter();
+        let mut letters = '一'..;
         let mut all = Vec::new();
         for _ in 0..40 {
             all.extend(known(&store.snapshot(), &mut dice));
