@@ -339,6 +339,46 @@ fn contents(editor: &Editor) -> (String, usize) {
 }
 
 /// A hard break is no part of code. The search for a place took the code again and again.
+/// A new block in an item once went with the other half of the item, which was split there.
+#[test]
+fn tree_06_a_paste_at_any_place_of_any_range_is_valid_or_does_not_fit() {
+    let len = |text: &str| usize::from(text.len() == 1);
+    // One of them is a paragraph without a text.
+    let texts = ["a", "b", "empty", "c", "d", "e", "f", "g"];
+    let make = || {
+        let empty = element("p", []).with_id("empty");
+        let inner = element("item", [empty, p("c"), list("inner", [p("d")])]).with_id("item-c");
+        let outer = element("list", [element("item", [p("b")]), inner]).with_id("outer");
+        let quote = element("quote", [p("a"), outer, line("heading", "e")]).with_id("quote");
+        page([quote, line("code", "f"), list("last", [p("g")])])
+    };
+    for (nth, from) in texts.iter().enumerate() {
+        for to in &texts[nth..] {
+            for at in texts {
+                for offset in 0..=len(at) {
+                    let editor = make();
+                    editor
+                        .execute([copy_range(TextSpan::to(0, *to, len(to))).on(*from)])
+                        .unwrap();
+                    let before = image(&editor.store().snapshot());
+                    let outcome = editor.execute([paste(offset).on(at)]);
+                    let case = format!("{from} to {to} at {offset} of {at}");
+                    match outcome {
+                        Ok(_) => drop(editor.undo().commit().unwrap()),
+                        Err(TransactionError::Operation { cause, .. }) => match cause {
+                            OperationError::EmptyClipboard => {}
+                            OperationError::Edit(EditError::DoesNotFit { .. }) => {}
+                            other => panic!("{case}: {other}"),
+                        },
+                        Err(other) => panic!("{case}: {other}"),
+                    }
+                    assert_eq!(image(&editor.store().snapshot()), before, "{case}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn tree_06_a_newline_that_is_pasted_into_code_gets_a_paragraph() {
     let editor = page([line("code", "one")]);

@@ -376,8 +376,13 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
         let mut index = 0;
         let mut placed = Vec::new();
         for child in content {
-            // They go later, with what moves out of them.
-            let leaves = |child: &NodeId| leaving.contains(child);
+            let was_here = match &child.body {
+                FitBody::Rest(rest) => rest.parent == *id,
+                _ => (child.id.as_ref()).is_some_and(|child| self.on.parent(child) == Some(id)),
+            };
+            // They go later, with what moves out of them. A new child comes before them: the node
+            // may be split there.
+            let leaves = |child: &NodeId| was_here && leaving.contains(child);
             while self.child_at(id, index).as_ref().is_some_and(leaves) {
                 index += 1;
             }
