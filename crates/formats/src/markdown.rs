@@ -7,6 +7,7 @@
 
 mod inline;
 mod read;
+mod schema;
 mod tables;
 mod write;
 
@@ -16,6 +17,7 @@ use doclock::{
 };
 use pulldown_cmark::Options;
 
+pub use self::schema::MarkdownSchema;
 pub use crate::dropped::{Dropped, DroppedPart};
 pub use crate::names::{
     AmbiguousName, MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode,

@@ -21,7 +21,7 @@ macro_rules! parts {
 
         impl $type {
             /// All of them, in the order of their numbers.
-            const ALL: &'static [Self] = &[$(Self::$variant),*];
+            pub(crate) const ALL: &'static [Self] = &[$(Self::$variant),*];
 
             /// Returns the name by default.
             pub const fn default_name(self) -> &'static str {
@@ -154,7 +154,7 @@ pub(crate) enum AttributeOwner {
 }
 
 impl MarkdownAttribute {
-    const fn bearer(self) -> AttributeOwner {
+    pub(crate) const fn bearer(self) -> AttributeOwner {
         match self {
             Self::FrontMatter => AttributeOwner::Node(MarkdownNode::Document),
             Self::HeadingLevel => AttributeOwner::Node(MarkdownNode::Heading),

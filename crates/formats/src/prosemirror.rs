@@ -17,6 +17,7 @@ mod newlines;
 mod pieces;
 mod positions;
 mod read;
+mod schema;
 mod step;
 mod write;
 
@@ -29,7 +30,7 @@ use doclock::{
 };
 use serde_json::Value;
 
-pub use self::error::{ProseMirrorError, StepError};
+pub use self::error::{ProseMirrorError, ProseMirrorNamesError, StepError};
 pub use self::names::{ProseMirrorContent, ProseMirrorNames};
 pub use self::step::ProseMirrorStep;
 pub use crate::dropped::{Dropped, DroppedPart};

@@ -8,14 +8,16 @@ use doclock::document::{EditError, NodeSpec};
 use doclock::schema::SchemaViolation;
 use doclock_formats::html::HtmlError;
 use doclock_formats::markdown::{MarkdownMark, MarkdownNames, MarkdownOptions};
-use doclock_formats::prosemirror::{ProseMirrorError, StepError};
+use doclock_formats::prosemirror::{
+    ProseMirrorContent, ProseMirrorError, ProseMirrorNames, StepError,
+};
 use page::{Sample, samples_of};
 
 /// The folders with the errors.
 const FOLDERS: &[&str] = &["src"];
 
 /// At least so many types are errors.
-const ERRORS: usize = 4;
+const ERRORS: usize = 5;
 
 /// The part of the page about them.
 fn own_part(page: &str) -> &str {
@@ -49,6 +51,13 @@ fn samples() -> Vec<Sample> {
         ("proseMirrorDropped", ProseMirrorError::Dropped { dropped: Vec::new() }),
         ("proseMirrorSlice", ProseMirrorError::Slice { reason: "is open deeper than it nests" }),
         ("proseMirrorSchema", ProseMirrorError::Schema { path: path(), cause: violation() }),
+    ]));
+    let names = ProseMirrorNames::tiptap;
+    let blocks = ProseMirrorContent::Blocks;
+    all.extend(samples_of([
+        ("proseMirrorNamesAmbiguous", names().node_within("check", "list-item", blocks, "taskList").unwrap_err()),
+        ("proseMirrorNamesIncomplete", names().node_where("head", "cell", blocks, [("header", true.into())]).unwrap_err()),
+        ("proseMirrorNamesSchema", names().text("").schema().unwrap_err()),
     ]));
     let position = 7;
     all.extend(samples_of([

@@ -17,6 +17,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock_formats::prosemirror::ProseMirrorContent>();
     shared::<doclock_formats::prosemirror::ProseMirrorError>();
     shared::<doclock_formats::prosemirror::ProseMirrorNames>();
+    shared::<doclock_formats::prosemirror::ProseMirrorNamesError>();
     shared::<doclock_formats::prosemirror::ProseMirrorOptions>();
     shared::<doclock_formats::prosemirror::ProseMirrorStep>();
     shared::<doclock_formats::prosemirror::StepError>();

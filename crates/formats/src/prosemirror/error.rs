@@ -1,13 +1,102 @@
 //! Errors of reading ProseMirror's JSON.
 
+use std::fmt;
+
 use doclock::{
     NodeId,
     codes::{Brief, codes},
-    document::{EditError, JsonError},
-    schema::SchemaViolation,
+    document::{Attributes, EditError, JsonError},
+    schema::{SchemaError, SchemaViolation},
 };
+use smol_str::SmolStr;
 
+use super::names::TypeMapping;
 use crate::dropped::Dropped;
+
+/// Names that do not determine the types of ProseMirror. The names of the types are those of
+/// ProseMirror but for `document`.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum ProseMirrorNamesError {
+    /// A node of the document could be two types.
+    #[error("{first} and {second} are both {document}{}", Where(.attributes, .parent.as_ref()),
+        first = Brief(.first), second = Brief(.second), document = Brief(.document))]
+    Ambiguous {
+        /// The type in the document.
+        document: SmolStr,
+        /// The type that was defined last.
+        first: SmolStr,
+        /// The type that was defined before it.
+        second: SmolStr,
+        /// The attributes in the document with which a node is both types.
+        attributes: Attributes,
+        /// The type of the parent in which it is both, if only there.
+        parent: Option<SmolStr>,
+    },
+    /// Some nodes of a type of the document have no type.
+    #[error("{first} is {document} only{}, and no type is {document} elsewhere",
+        Where(.attributes, .parent.as_ref()), first = Brief(.first), document = Brief(.document))]
+    Incomplete {
+        /// The type in the document.
+        document: SmolStr,
+        /// A type that some of its nodes have.
+        first: SmolStr,
+        /// The attributes in the document with which a node has this type.
+        attributes: Attributes,
+        /// The type of the parent in which a node has this type, if only there.
+        parent: Option<SmolStr>,
+    },
+    /// The types have no schema: for example, a name is not allowed in one.
+    #[error("{cause}")]
+    Schema {
+        /// The error of the schema.
+        #[source]
+        cause: SchemaError,
+    },
+}
+
+codes! { ProseMirrorNamesError {
+    Self::Ambiguous { document, first, second, attributes, parent } => "proseMirrorNamesAmbiguous", 500;
+    Self::Incomplete { document, first, attributes, parent } => "proseMirrorNamesIncomplete", 500;
+    Self::Schema { cause } => "proseMirrorNamesSchema", 500;
+}}
+
+impl ProseMirrorNamesError {
+    pub(super) fn ambiguous(first: &TypeMapping, second: &TypeMapping) -> Self {
+        let attributes = first.fixed.iter().chain(&second.fixed).cloned();
+        Self::Ambiguous {
+            document: first.document.clone(),
+            first: first.prosemirror.clone(),
+            second: second.prosemirror.clone(),
+            attributes: attributes.collect(),
+            parent: first.parent.clone(),
+        }
+    }
+
+    pub(super) fn incomplete(entry: &TypeMapping) -> Self {
+        Self::Incomplete {
+            document: entry.document.clone(),
+            first: entry.prosemirror.clone(),
+            attributes: entry.fixed.iter().cloned().collect(),
+            parent: entry.parent.clone(),
+        }
+    }
+}
+
+/// The attributes and the parent of a definition: ` where header is true`, ` in taskList`.
+struct Where<'a>(&'a Attributes, Option<&'a SmolStr>);
+
+impl fmt::Display for Where<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (nth, (name, value)) in self.0.iter().enumerate() {
+            let word = if nth == 0 { "where" } else { "and" };
+            let value = value.to_string();
+            write!(f, " {word} {} is {}", Brief(name), Brief(&value))?;
+        }
+        self.1
+            .map_or(Ok(()), |parent| write!(f, " in {}", Brief(parent)))
+    }
+}
 
 /// Why a text is not a document or a step of ProseMirror.
 ///
@@ -80,8 +169,8 @@ codes! { ProseMirrorError {
 
 struct FirstDropped<'a>(&'a [Dropped<String>]);
 
-impl std::fmt::Display for FirstDropped<'_> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for FirstDropped<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let first = self.0.first().map_or("", |dropped| &dropped.first);
         write!(f, "{}", Brief(first))
     }

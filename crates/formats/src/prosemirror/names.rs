@@ -4,6 +4,7 @@ use doclock::document::{Attributes, Mark, Node, NodeSpec};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
+use super::error::ProseMirrorNamesError;
 use crate::OBJECT;
 
 /// What a node type of ProseMirror contains.
@@ -33,10 +34,12 @@ pub(super) type ParentType<'n> = (Option<&'n TypeMapping>, ProseMirrorContent);
 pub(super) struct TypeMapping {
     pub(super) prosemirror: SmolStr,
     pub(super) document: SmolStr,
-    /// An attribute of the document that ProseMirror has in the type.
-    fixed: Option<(SmolStr, Value)>,
+    /// Attributes of the document that ProseMirror has in the type.
+    pub(super) fixed: Vec<(SmolStr, Value)>,
+    /// The node type of ProseMirror in which the type of the document is this one.
+    pub(super) parent: Option<SmolStr>,
     /// The names that differ: in ProseMirror and in the document.
-    attributes: Vec<(SmolStr, SmolStr)>,
+    pub(super) attributes: Vec<(SmolStr, SmolStr)>,
     /// Of a node type the marks that its text may have, of a mark those that it excludes.
     pub(super) marks: MarkNames,
 }
@@ -70,7 +73,8 @@ impl TypeMapping {
         Self {
             prosemirror,
             document,
-            fixed: None,
+            fixed: Vec::new(),
+            parent: None,
             attributes: Vec::new(),
             marks: MarkNames::All,
         }
@@ -94,14 +98,12 @@ impl TypeMapping {
         let mut names = self.attributes.iter();
         let known = names.find(|(name, _)| name == prosemirror);
         let document = known.map_or(prosemirror, |(_, document)| document);
-        let fixed = self.fixed.as_ref().map(|(name, _)| name.as_str());
-        (fixed != Some(document)).then_some(document)
+        (!self.fixes(document)).then_some(document)
     }
 
     /// The attributes in ProseMirror.
     pub(super) fn written(&self, attributes: &Attributes) -> Map<String, Value> {
-        let fixed = self.fixed.as_ref().map(|(name, _)| name);
-        let free = attributes.iter().filter(|(name, _)| Some(*name) != fixed);
+        let free = attributes.iter().filter(|(name, _)| !self.fixes(name));
         let named = free.map(|(name, value)| (self.written_name(name).to_owned(), value.clone()));
         named.collect()
     }
@@ -112,12 +114,37 @@ impl TypeMapping {
         known.map_or(document, |(prosemirror, _)| prosemirror)
     }
 
+    /// Whether ProseMirror has an attribute of the document in the type.
+    fn fixes(&self, document: &str) -> bool {
+        self.fixed.iter().any(|(name, _)| name == document)
+    }
+
     /// An absent boolean is false.
     fn is_for(&self, kind: &str, attributes: &Attributes) -> bool {
-        let fixed = self.fixed.as_ref().is_none_or(|(name, value)| {
-            attributes.get(name).unwrap_or(&Value::Bool(false)) == value
-        });
-        fixed && self.document == kind
+        let mut fixed = self.fixed.iter();
+        self.document == kind
+            && fixed
+                .all(|(name, value)| attributes.get(name).unwrap_or(&Value::Bool(false)) == value)
+    }
+
+    /// Whether all attributes that determine the other type determine this one, too.
+    fn refines(&self, other: &Self) -> bool {
+        let mut fixed = other.fixed.iter();
+        fixed.all(|pair| self.fixed.contains(pair))
+    }
+
+    /// Whether no node of the document is both.
+    fn excludes(&self, other: &Self) -> bool {
+        let mut fixed = self.fixed.iter();
+        fixed.any(|(name, value)| {
+            let mut others = other.fixed.iter();
+            others.any(|(other, of_other)| name == other && value != of_other)
+        })
+    }
+
+    /// Whether one node of the document may be both, and neither type is the more precise one.
+    fn is_ambiguous_with(&self, other: &Self) -> bool {
+        !self.excludes(other) && self.refines(other) == other.refines(self)
     }
 }
 
@@ -173,8 +200,29 @@ pub(super) fn of_javascript(value: &Value) -> Value {
 #[must_use]
 pub struct ProseMirrorNames {
     text: SmolStr,
-    nodes: Vec<(TypeMapping, ProseMirrorContent)>,
-    marks: Vec<TypeMapping>,
+    pub(super) nodes: Vec<(TypeMapping, ProseMirrorContent)>,
+    pub(super) marks: Vec<TypeMapping>,
+    pub(super) package: Package,
+}
+
+/// The package whose rules the types have by default.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) enum Package {
+    /// None: a schema of one's own.
+    #[default]
+    None,
+    /// prosemirror-schema-basic and prosemirror-schema-list.
+    Basic,
+    /// Tiptap's StarterKit, tables, task lists and images.
+    Tiptap,
+}
+
+/// Whether a node type with this content is a node in the document.
+fn is_node(content: ProseMirrorContent) -> bool {
+    !matches!(
+        content,
+        ProseMirrorContent::Inline | ProseMirrorContent::Break
+    )
 }
 
 impl ProseMirrorNames {
@@ -184,7 +232,13 @@ impl ProseMirrorNames {
             text: "inline-text".into(),
             nodes: Vec::new(),
             marks: Vec::new(),
+            package: Package::None,
         }
+    }
+
+    fn of_package(mut self, package: Package) -> Self {
+        self.package = package;
+        self
     }
 
     /// Creates the names of the packages prosemirror-schema-basic and prosemirror-schema-list:
@@ -208,10 +262,15 @@ impl ProseMirrorNames {
             .mark("em", "em")
             .mark("strong", "bold")
             .mark("code", "code")
+            .of_package(Package::Basic)
     }
 
-    /// Creates the names of Tiptap's StarterKit: `bulletList`, `hardBreak`, `bold`. Its mark `code`
-    /// excludes all others.
+    /// Creates the names of Tiptap's StarterKit, and of its tables, task lists and images:
+    /// `bulletList`, `hardBreak`, `bold`. Its mark `code` excludes all others.
+    ///
+    /// A list of tasks is a list with the attribute `kind`, and so is a task an item of a list. An
+    /// image is a node between blocks, named `image`. Where the editor has images within text, add
+    /// `.node("image", "image", ProseMirrorContent::Inline)`.
     pub fn tiptap() -> Self {
         use ProseMirrorContent::{Blocks, Break, Code, Leaf, Text};
         Self::new()
@@ -222,9 +281,25 @@ impl ProseMirrorNames {
             .node("heading", "heading", Text)
             .node("codeBlock", "code-block", Code)
             .node("hardBreak", "hard-break", Break)
-            .list("orderedList", true)
             .list("bulletList", false)
+            .list("orderedList", true)
             .node("listItem", "list-item", Blocks)
+            .variant(TypeMapping {
+                fixed: vec![
+                    ("ordered".into(), false.into()),
+                    ("kind".into(), "task".into()),
+                ],
+                ..TypeMapping::new("taskList".into(), "list".into())
+            })
+            .variant(TypeMapping {
+                parent: Some("taskList".into()),
+                ..TypeMapping::new("taskItem".into(), "list-item".into())
+            })
+            .node("table", "table", Blocks)
+            .node("tableRow", "table-row", Blocks)
+            .node("tableCell", "table-cell", Blocks)
+            .node("tableHeader", "table-header", Blocks)
+            .node("image", "image", Leaf)
             .mark("link", "link")
             .mark("bold", "bold")
             .mark("code", "code")
@@ -232,6 +307,7 @@ impl ProseMirrorNames {
             .mark("strike", "strikethrough")
             .mark("underline", "underline")
             .excludes("code", "_")
+            .of_package(Package::Tiptap)
     }
 
     /// Sets the name of the nodes with text in the document. The default is `inline-text`.
@@ -257,7 +333,7 @@ impl ProseMirrorNames {
     /// The two lists of ProseMirror are one type in the document.
     fn list(self, prosemirror: &'static str, ordered: bool) -> Self {
         let entry = TypeMapping {
-            fixed: Some(("ordered".into(), ordered.into())),
+            fixed: vec![("ordered".into(), ordered.into())],
             ..TypeMapping::new(prosemirror.into(), "list".into())
         };
         self.add(entry, ProseMirrorContent::Blocks)
@@ -268,7 +344,7 @@ impl ProseMirrorNames {
         let inline = content == ProseMirrorContent::Inline;
         self.nodes.retain(|(other, of)| {
             let same = other.document == entry.document
-                && (other.fixed.is_none() || entry.fixed.is_none() || other.fixed == entry.fixed)
+                && (entry.fixed.is_empty() || !entry.excludes(other))
                 && inline == (*of == ProseMirrorContent::Inline);
             other.prosemirror != entry.prosemirror && !same
         });
@@ -277,6 +353,157 @@ impl ProseMirrorNames {
         }
         self.nodes.push((entry, content));
         self
+    }
+
+    /// Adds a node type around nodes beside the others of its type in the document.
+    fn variant(mut self, entry: TypeMapping) -> Self {
+        self.insert(entry, ProseMirrorContent::Blocks);
+        self
+    }
+
+    /// Inserts a node type before those that are less precise.
+    fn insert(&mut self, entry: TypeMapping, content: ProseMirrorContent) {
+        let mut nodes = self.nodes.iter();
+        let at =
+            nodes.position(|(other, _)| other.document == entry.document && entry.refines(other));
+        self.nodes
+            .insert(at.unwrap_or(self.nodes.len()), (entry, content));
+    }
+
+    /// Defines a node type that is a type of the document where the attributes have these values,
+    /// beside the definitions of this type that exist.
+    ///
+    /// A node that is read has the attributes, and ProseMirror does not. A node of the document is
+    /// the type whose attributes it has, the most of them if there are several such types. An
+    /// absent attribute counts as `false`. A later [`node`](Self::node) with the same name in the
+    /// document replaces all of these definitions.
+    ///
+    /// # Errors
+    ///
+    /// - [`ProseMirrorNamesError::Ambiguous`]: a node of the document could be this type and an
+    ///   earlier one, and neither has all attributes of the other.
+    /// - [`ProseMirrorNamesError::Incomplete`]: no definition is for nodes of the document without
+    ///   these values. Define that one first.
+    ///
+    /// ```
+    /// use doclock_formats::prosemirror::{ProseMirrorContent::Blocks, ProseMirrorNames};
+    ///
+    /// let names = ProseMirrorNames::basic()
+    ///     .node("cell", "cell", Blocks)
+    ///     .node_where("head_cell", "cell", Blocks, [("header", true.into())])?;
+    ///
+    /// let twice = names.node_where("title_cell", "cell", Blocks, [("header", true.into())]);
+    /// assert_eq!(
+    ///     twice.unwrap_err().to_string(),
+    ///     "title_cell and head_cell are both cell where header is true",
+    /// );
+    /// # Ok::<(), doclock_formats::prosemirror::ProseMirrorNamesError>(())
+    /// ```
+    pub fn node_where(
+        self,
+        prosemirror: impl Into<SmolStr>,
+        document: impl Into<SmolStr>,
+        content: ProseMirrorContent,
+        attributes: impl Into<Attributes>,
+    ) -> Result<Self, ProseMirrorNamesError> {
+        let attributes = attributes.into();
+        let fixed = attributes
+            .iter()
+            .map(|(name, value)| (name.clone(), of_javascript(value)));
+        let entry = TypeMapping {
+            fixed: fixed.collect(),
+            ..TypeMapping::new(prosemirror.into(), document.into())
+        };
+        self.beside(entry, content)
+    }
+
+    /// Defines a node type that is a type of the document where its parent has the type `parent` of
+    /// ProseMirror, beside the definitions of this type that exist. So a task in a list of tasks is
+    /// an item in other lists.
+    ///
+    /// Where an editor has another of these types in the parent, reading reports its type as
+    /// dropped. It is written as the type for the parent.
+    ///
+    /// # Errors
+    ///
+    /// - [`ProseMirrorNamesError::Ambiguous`]: another node type is the same type of the document
+    ///   in this parent.
+    /// - [`ProseMirrorNamesError::Incomplete`]: no definition is for nodes of the document with
+    ///   other parents. Define that one first.
+    ///
+    /// ```
+    /// use doclock_formats::prosemirror::{ProseMirrorContent::Blocks, ProseMirrorNames};
+    ///
+    /// let check = [("ordered", false.into()), ("kind", "check".into())];
+    /// let names = ProseMirrorNames::basic()
+    ///     .node_where("check_list", "list", Blocks, check)?
+    ///     .node_within("check_item", "list-item", Blocks, "check_list")?;
+    /// # Ok::<(), doclock_formats::prosemirror::ProseMirrorNamesError>(())
+    /// ```
+    pub fn node_within(
+        self,
+        prosemirror: impl Into<SmolStr>,
+        document: impl Into<SmolStr>,
+        content: ProseMirrorContent,
+        parent: impl Into<SmolStr>,
+    ) -> Result<Self, ProseMirrorNamesError> {
+        let entry = TypeMapping {
+            parent: Some(parent.into()),
+            ..TypeMapping::new(prosemirror.into(), document.into())
+        };
+        self.beside(entry, content)
+    }
+
+    fn beside(
+        mut self,
+        mut entry: TypeMapping,
+        content: ProseMirrorContent,
+    ) -> Result<Self, ProseMirrorNamesError> {
+        if content == ProseMirrorContent::Code {
+            entry.marks = MarkNames::new("");
+        }
+        self.nodes
+            .retain(|(other, _)| other.prosemirror != entry.prosemirror);
+        let mut rivals = self.variants(&entry.document);
+        let rival = rivals
+            .find(|(other, _)| other.parent == entry.parent && other.is_ambiguous_with(&entry));
+        if let Some((other, _)) = rival {
+            return Err(ProseMirrorNamesError::ambiguous(&entry, other));
+        }
+        drop(rivals);
+        self.insert(entry.clone(), content);
+        self.check_complete(&entry.document)?;
+        Ok(self)
+    }
+
+    /// The node types of ProseMirror that are one type of the document.
+    pub(super) fn variants(
+        &self,
+        document: &str,
+    ) -> impl Iterator<Item = (&TypeMapping, ProseMirrorContent)> {
+        let nodes = self.nodes.iter().map(|(entry, content)| (entry, *content));
+        nodes.filter(move |(entry, content)| entry.document == document && is_node(*content))
+    }
+
+    /// Checks that each node of a type of the document is a type of ProseMirror. For that, a
+    /// definition is for all attributes, or two are for both values of a boolean.
+    pub(super) fn check_complete(&self, document: &str) -> Result<(), ProseMirrorNamesError> {
+        let variants = || self.variants(document).map(|(entry, _)| entry);
+        let free = || variants().filter(|entry| entry.parent.is_none());
+        let is_for_rest = |entry: &TypeMapping| match &*entry.fixed {
+            [] => true,
+            [(name, value)] => value.as_bool().is_some_and(|value| {
+                let rest = [(name.clone(), Value::Bool(!value))];
+                free().any(|other| other.fixed == rest)
+            }),
+            _ => false,
+        };
+        match variants().next() {
+            Some(entry) if !free().any(is_for_rest) => {
+                Err(ProseMirrorNamesError::incomplete(entry))
+            }
+            _ => Ok(()),
+        }
     }
 
     /// Defines a mark by its names in ProseMirror and in the document. The order of the definitions
@@ -381,12 +608,47 @@ impl ProseMirrorNames {
         kind: &str,
         attributes: &Attributes,
     ) -> Option<(&TypeMapping, ProseMirrorContent)> {
-        use ProseMirrorContent::{Break, Inline};
         let mut nodes = self.nodes.iter();
+        // The most precise type is the first.
         let found = nodes.find(|(entry, content)| {
-            !matches!(content, Inline | Break) && entry.is_for(kind, attributes)
+            entry.is_for(kind, attributes) && entry.parent.is_none() && is_node(*content)
         });
         found.map(|(entry, content)| (entry, *content))
+    }
+
+    /// The node type of a node in a parent of this type.
+    pub(super) fn node_in(
+        &self,
+        node: &Node,
+        within: Option<&TypeMapping>,
+    ) -> Option<(&TypeMapping, ProseMirrorContent)> {
+        let (kind, attributes) = (node.kind(), node.attributes());
+        let own = within.and_then(|parent| self.own_type(kind, parent));
+        let own = own.filter(|(entry, _)| entry.is_for(kind, attributes));
+        own.or_else(|| self.type_of(kind, attributes))
+    }
+
+    /// The node type of a type of the document that is one in this parent only.
+    fn own_type(
+        &self,
+        kind: &str,
+        parent: &TypeMapping,
+    ) -> Option<(&TypeMapping, ProseMirrorContent)> {
+        let mut nodes = self.nodes.iter();
+        let found = nodes.find(|(entry, content)| {
+            entry.parent.as_ref() == Some(&parent.prosemirror)
+                && entry.document == kind
+                && is_node(*content)
+        });
+        found.map(|(entry, content)| (entry, *content))
+    }
+
+    /// Whether a node of this type would be written as another type in a parent of this type.
+    pub(super) fn is_misplaced(&self, entry: &TypeMapping, parent: &TypeMapping) -> bool {
+        match self.own_type(&entry.document, parent) {
+            Some((own, _)) => own.prosemirror != entry.prosemirror,
+            None => entry.parent.is_some(),
+        }
     }
 
     /// The inline node for a mark of the document.

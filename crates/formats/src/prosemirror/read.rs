@@ -318,7 +318,8 @@ impl<'o> ProseMirrorReader<'o> {
         match options.names.node_named(&node.kind) {
             Some((_, ProseMirrorContent::Break)) => {
                 parts.run.nodes = true;
-                if in_code {
+                // A break contains nothing.
+                if in_code || !node.content.is_empty() {
                     self.drop_type(&node.kind);
                 }
                 self.drop_attributes(&node.kind, &attributes);
@@ -332,6 +333,9 @@ impl<'o> ProseMirrorReader<'o> {
             }
             Some((entry, ProseMirrorContent::Inline)) if !in_code => {
                 parts.run.nodes = true;
+                if !node.content.is_empty() {
+                    self.drop_type(&node.kind);
+                }
                 let mut marks = self.marks(node.marks, within);
                 let own = self.allowed(&entry.document, entry.read(&attributes), false);
                 marks.push(Mark::whole(entry.document.clone()).with_attributes(own));
@@ -350,6 +354,10 @@ impl<'o> ProseMirrorReader<'o> {
                 self.nodes("content", node.content, within, parts)
             }
             Some((entry, content)) => {
+                let parent = within.and_then(|(parent, _)| parent);
+                if parent.is_some_and(|parent| options.names.is_misplaced(entry, parent)) {
+                    self.drop_type(&node.kind);
+                }
                 self.drop_marks(&node.marks);
                 parts.end_text();
                 let own = self.allowed(&entry.document, entry.read(&attributes), true);

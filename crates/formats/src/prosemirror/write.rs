@@ -81,7 +81,7 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
             let texts = self.texts(node);
             return self.ahead.push(WriteStep::Text(texts, within));
         }
-        let Some((entry, content)) = names.node_for(node) else {
+        let Some((entry, content)) = names.node_in(node, within.0) else {
             self.report.drop_type(node);
             return self.parts(node, within);
         };

@@ -8,4 +8,5 @@ mod dropped;
 mod html;
 mod markdown;
 mod names;
+mod schema;
 mod targets;

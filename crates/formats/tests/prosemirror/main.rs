@@ -7,6 +7,7 @@ mod collab;
 mod documents;
 mod dropped;
 mod operations;
+mod schemas;
 mod sent;
 mod steps;
 

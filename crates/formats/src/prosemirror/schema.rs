@@ -1,0 +1,295 @@
+//! The schema of a document whose types are those of an editor, in the names of the document.
+
+use std::collections::BTreeMap;
+
+use doclock::document::Value;
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
+use serde::Deserialize;
+use smol_str::SmolStr;
+
+use super::error::ProseMirrorNamesError;
+use super::names::{MarkNames, Package, ProseMirrorContent, ProseMirrorNames, TypeMapping};
+
+/// The type of the top of every document of ProseMirror.
+const TOP: &str = "doc";
+
+/// The rules of the types of a package, in the names of ProseMirror. The content of a type with
+/// text is always text, so it has none here.
+#[derive(Default, Deserialize)]
+struct PackageRules {
+    nodes: BTreeMap<SmolStr, NodeRules>,
+    marks: BTreeMap<SmolStr, MarkRules>,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct NodeRules {
+    group: SmolStr,
+    content: SmolStr,
+    defining: bool,
+    isolating: bool,
+    attributes: BTreeMap<SmolStr, AttributeSpec>,
+    /// Whether it may have any other attribute.
+    #[serde(skip)]
+    others: bool,
+}
+
+#[derive(Clone, Default, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+struct MarkRules {
+    /// `None` is `true`, as in ProseMirror.
+    inclusive: Option<bool>,
+    attributes: BTreeMap<SmolStr, AttributeSpec>,
+    /// Whether it may have any other attribute.
+    #[serde(skip)]
+    others: bool,
+}
+
+impl PackageRules {
+    fn of(package: Package) -> Self {
+        let json = match package {
+            Package::None => return Self::default(),
+            Package::Basic => include_str!("schema/basic.json"),
+            Package::Tiptap => include_str!("schema/tiptap.json"),
+        };
+        serde_json::from_str(json).unwrap_or_default()
+    }
+
+    /// The rules of a node type; one that the package does not have is a block of any blocks.
+    fn node(&self, prosemirror: &str) -> NodeRules {
+        let known = self.nodes.get(prosemirror).cloned();
+        known.unwrap_or_else(|| NodeRules {
+            group: if prosemirror == TOP { "" } else { "block" }.into(),
+            content: "block+".into(),
+            others: true,
+            ..NodeRules::default()
+        })
+    }
+
+    fn mark(&self, prosemirror: &str) -> MarkRules {
+        let known = self.marks.get(prosemirror).cloned();
+        known.unwrap_or_else(|| MarkRules {
+            others: true,
+            ..MarkRules::default()
+        })
+    }
+}
+
+impl ProseMirrorNames {
+    /// Returns the schema of documents with these types, in the names of the document. Its root is
+    /// the type `doc`.
+    ///
+    /// The types of [`basic`](Self::basic) and [`tiptap`](Self::tiptap) have the rules of their
+    /// packages, also under another name in the document. So a document that follows the schema is
+    /// valid in the editor, whatever operations made it. Items of lists of tasks can contain
+    /// further blocks, as with Tiptap's option `nested`.
+    ///
+    /// A type that was defined with [`node`](Self::node) is a block, and contains any blocks if it
+    /// has [`ProseMirrorContent::Blocks`]. A mark that was defined with [`mark`](Self::mark) is
+    /// inclusive. Both have any attributes. For other rules, edit the JSON of the schema.
+    ///
+    /// # Errors
+    ///
+    /// - [`ProseMirrorNamesError::Incomplete`]: a later definition has replaced one of the types
+    ///   that one type of the document is.
+    /// - [`ProseMirrorNamesError::Schema`]: a name of the document is none of a schema: it is empty,
+    ///   has a character of a content expression, or is `block`.
+    ///
+    /// ```
+    /// use doclock::{CommitError, DataStore, StoreOptions, document::NodeSpec};
+    /// use doclock_formats::prosemirror::ProseMirrorNames;
+    ///
+    /// let schema = ProseMirrorNames::tiptap().schema()?;
+    /// let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("table").with_id("t"))?;
+    /// let CommitError::Schema(violation) = transaction.commit().unwrap_err() else { unreachable!() };
+    /// assert_eq!(
+    ///     violation.to_string(),
+    ///     "node t of type table has 0 children; its content `table-row+` requires more",
+    /// );
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn schema(&self) -> Result<Schema, ProseMirrorNamesError> {
+        let rules = PackageRules::of(self.package);
+        let mut schema = Schema::builder();
+        let mut known: Vec<&SmolStr> = Vec::new();
+        for (entry, content) in &self.nodes {
+            if matches!(content, ProseMirrorContent::Inline) {
+                let own = rules.node(&entry.prosemirror);
+                let mark = MarkType::new().leaf(true).unknown_attributes(own.others);
+                let mark = with_attributes(mark, entry, own.attributes);
+                schema = schema.mark(entry.document.clone(), mark);
+            } else if *content != ProseMirrorContent::Break && !known.contains(&&entry.document) {
+                known.push(&entry.document);
+                self.check_complete(&entry.document)?;
+                let of_type = self.node_type(&entry.document, &rules);
+                schema = schema.node(entry.document.clone(), of_type);
+            }
+        }
+        schema = schema.node(self.of_text().clone(), NodeType::new());
+        for entry in &self.marks {
+            schema = schema.mark(entry.document.clone(), self.mark_type(entry, &rules));
+        }
+        if let Some((top, _)) = self.node_named(TOP) {
+            schema = schema.root(top.document.clone());
+        }
+        let schema = schema.build();
+        schema.map_err(|cause| ProseMirrorNamesError::Schema { cause })
+    }
+
+    /// The rules of a type of the document: those of all types of ProseMirror that it is.
+    fn node_type(&self, document: &SmolStr, rules: &PackageRules) -> NodeType {
+        let mut attributes = fixed_attributes(self.variants(document).map(|(entry, _)| entry));
+        let mut contents: Vec<String> = Vec::new();
+        let mut marks = Some(Vec::new());
+        let mut others = false;
+        let mut node = NodeType::new();
+        for (entry, content) in self.variants(document) {
+            let own = rules.node(&entry.prosemirror);
+            let children = self.children(content, &own.content);
+            if !contents.contains(&children) {
+                contents.push(children);
+            }
+            let allowed = self.allowed_marks(entry, content);
+            marks = marks
+                .zip(allowed)
+                .map(|(marks, more)| [marks, more].concat());
+            others |= own.others;
+            node = node.group(own.group).defining(own.defining);
+            node = node
+                .isolating(own.isolating)
+                .code(content == ProseMirrorContent::Code);
+            for (name, spec) in named_attributes(entry, own.attributes) {
+                attributes.entry(name).or_insert(spec);
+            }
+        }
+        node = node.content(either(contents)).unknown_attributes(others);
+        if let Some(marks) = marks {
+            node = node.marks(marks.join(" "));
+        }
+        let attributes = attributes.into_iter();
+        attributes.fold(node, |node, (name, spec)| node.attribute(name, spec))
+    }
+
+    /// The content expression of a type, in the names of the document.
+    fn children(&self, content: ProseMirrorContent, expression: &str) -> String {
+        match content {
+            ProseMirrorContent::Text | ProseMirrorContent::Code => format!("{}*", self.of_text()),
+            ProseMirrorContent::Blocks => self.in_document(expression),
+            _ => String::new(),
+        }
+    }
+
+    /// A content expression of ProseMirror in the names of the document.
+    fn in_document(&self, expression: &str) -> String {
+        let is_name = |char: char| char.is_alphanumeric() || char == '_';
+        let mut translated = String::new();
+        let mut rest = expression;
+        while !rest.is_empty() {
+            let end = rest.find(|char| !is_name(char)).unwrap_or(rest.len());
+            let (name, after) = rest.split_at(end);
+            let known = self
+                .node_named(name)
+                .map(|(entry, _)| entry.document.as_str());
+            translated.push_str(known.unwrap_or(name));
+            let end = after.find(is_name).unwrap_or(after.len());
+            let (between, after) = after.split_at(end);
+            translated.push_str(between);
+            rest = after;
+        }
+        translated
+    }
+
+    /// The marks of the document that text in a type may have, with inline nodes; `None` for all.
+    fn allowed_marks(
+        &self,
+        entry: &TypeMapping,
+        content: ProseMirrorContent,
+    ) -> Option<Vec<SmolStr>> {
+        let names = self.mark_names(&entry.marks)?;
+        let inline = self.nodes.iter().filter(|(_, of)| {
+            *of == ProseMirrorContent::Inline && content == ProseMirrorContent::Text
+        });
+        let inline = inline.map(|(entry, _)| entry.document.clone());
+        Some(names.into_iter().chain(inline).collect())
+    }
+
+    /// The names of marks in the document; `None` for all.
+    fn mark_names(&self, names: &MarkNames) -> Option<Vec<SmolStr>> {
+        let MarkNames::These(names) = names else {
+            return None;
+        };
+        let known = names.iter().filter_map(|name| self.mark_named(name));
+        Some(known.map(|entry| entry.document.clone()).collect())
+    }
+
+    fn mark_type(&self, entry: &TypeMapping, rules: &PackageRules) -> MarkType {
+        let own = rules.mark(&entry.prosemirror);
+        let mut mark = MarkType::new().unknown_attributes(own.others);
+        if own.inclusive.unwrap_or(true) {
+            mark = mark.inclusive(true);
+        }
+        mark = match self.mark_names(&entry.marks) {
+            None => mark.excludes("_"),
+            Some(names) if *names == [entry.document.clone()] => mark,
+            Some(names) => mark.excludes(names.join(" ")),
+        };
+        with_attributes(mark, entry, own.attributes)
+    }
+}
+
+fn with_attributes(
+    mark: MarkType,
+    entry: &TypeMapping,
+    attributes: BTreeMap<SmolStr, AttributeSpec>,
+) -> MarkType {
+    let attributes = named_attributes(entry, attributes);
+    attributes.fold(mark, |mark, (name, spec)| mark.attribute(name, spec))
+}
+
+/// Attributes of ProseMirror, in the names of the document. One with a name of the program has any
+/// values if the package has none of it.
+fn named_attributes(
+    entry: &TypeMapping,
+    mut attributes: BTreeMap<SmolStr, AttributeSpec>,
+) -> impl Iterator<Item = (SmolStr, AttributeSpec)> {
+    for (prosemirror, _) in &entry.attributes {
+        attributes.entry(prosemirror.clone()).or_default();
+    }
+    let attributes = attributes.into_iter();
+    attributes.filter_map(|(name, spec)| Some((entry.read_name(&name)?.into(), spec)))
+}
+
+/// The attributes that determine which of these types a node of the document is. A boolean that is
+/// in two of them has to be present.
+fn fixed_attributes<'n>(
+    variants: impl Iterator<Item = &'n TypeMapping>,
+) -> BTreeMap<SmolStr, AttributeSpec> {
+    let mut values: BTreeMap<SmolStr, Vec<Value>> = BTreeMap::new();
+    for (name, value) in variants.flat_map(|entry| &entry.fixed) {
+        let known = values.entry(name.clone()).or_default();
+        if !known.contains(value) {
+            known.push(value.clone());
+        }
+    }
+    let specs = values.into_iter().map(|(name, values)| {
+        let spec = match &*values {
+            [Value::Bool(first), Value::Bool(_)] => AttributeSpec::new(ValueType::Boolean)
+                .required()
+                .with_default(*first),
+            [Value::Bool(_)] => AttributeSpec::new(ValueType::Boolean),
+            _ => AttributeSpec::default().with_values(values),
+        };
+        (name, spec)
+    });
+    specs.collect()
+}
+
+/// A content expression for one of several.
+fn either(contents: Vec<String>) -> String {
+    match &*contents {
+        [only] => only.clone(),
+        _ => format!("({})", contents.join(") | (")),
+    }
+}

@@ -1,0 +1,350 @@
+//! The schemas of names, and several node types of ProseMirror for one type of the document.
+
+use std::path::Path;
+use std::process::Command;
+
+use doclock::codes::CodedError as _;
+use doclock::document::{Attributes, NodeSpec, View};
+use doclock::schema::Schema;
+use doclock::{DataStore, StoreOptions};
+use doclock_formats::markdown::{from_markdown, to_markdown};
+use doclock_formats::prosemirror::ProseMirrorContent::{Blocks, Inline, Text};
+use doclock_formats::prosemirror::{
+    ProseMirrorNames, ProseMirrorNamesError, ProseMirrorOptions, from_prosemirror, to_prosemirror,
+};
+use serde_json::{Value, json};
+
+use crate::{basic_schema, tiptap_schema};
+
+fn options(names: ProseMirrorNames) -> ProseMirrorOptions {
+    let schema = names.schema().unwrap();
+    ProseMirrorOptions::new(names).schema(schema)
+}
+
+/// Whether a document is read completely, and follows the schema.
+fn is_valid(doc: &Value, options: &ProseMirrorOptions) -> Option<NodeSpec> {
+    let (document, dropped) = from_prosemirror(&doc.to_string(), options).ok()?;
+    dropped.is_empty().then_some(document)
+}
+
+/// The JSON of a document that was in a store with the schema.
+fn stored(document: NodeSpec, options: &ProseMirrorOptions, schema: &Schema) -> Value {
+    let store = DataStore::with_options(StoreOptions::new().schema(schema.clone()));
+    let mut transaction = store.begin("import").unwrap();
+    let page = transaction.create(document).unwrap();
+    transaction.set_root(&page).unwrap();
+    transaction.commit().unwrap();
+    let (json, dropped) = to_prosemirror(&store.snapshot(), &page, options).unwrap();
+    assert_eq!(dropped, []);
+    serde_json::from_str(&json).unwrap()
+}
+
+/// Without attributes that are absent in the document, and contents that are empty.
+fn bare(mut node: Value) -> Value {
+    if let Some(fields) = node.as_object_mut() {
+        if let Some(attributes) = fields.get_mut("attrs").and_then(Value::as_object_mut) {
+            attributes.retain(|_, value| !value.is_null());
+        }
+        fields.retain(|name, value| name != "attrs" || value != &json!({}));
+        for name in ["content", "marks"] {
+            if let Some(parts) = fields.get_mut(name).and_then(Value::as_array_mut) {
+                parts.iter_mut().for_each(|part| *part = bare(part.take()));
+            }
+        }
+    }
+    node
+}
+
+/// Returns how many documents are valid and how many are not.
+fn compared(lines: &str) -> (usize, usize) {
+    let names = ProseMirrorNames::tiptap();
+    let (schema, options) = (names.schema().unwrap(), options(names));
+    let (mut valid, mut broken) = (0, 0);
+    for line in lines.lines() {
+        let case: Value = serde_json::from_str(line).unwrap();
+        match (is_valid(&case["doc"], &options), &case["valid"]) {
+            (Some(document), Value::Bool(true)) => {
+                valid += 1;
+                let written = stored(document, &options, &schema);
+                assert_eq!(bare(written), bare(case["doc"].clone()), "{line}");
+            }
+            (None, Value::Bool(false)) => broken += 1,
+            (found, _) => panic!("doclock accepts: {}: {line}", found.is_some()),
+        }
+    }
+    (valid, broken)
+}
+
+#[test]
+fn recorded_documents_of_tiptap_have_the_same_verdict_and_come_back() {
+    let (valid, broken) = compared(include_str!("verdicts.jsonl"));
+    assert!(valid > 50 && broken > 50, "{valid} valid, {broken} broken");
+}
+
+/// With the packages installed (`npm ci` in `crates/formats/tests/prosemirror`), the documents are
+/// new each time.
+#[test]
+fn random_documents_of_tiptap_have_the_same_verdict_and_come_back() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
+    if !folder.join("node_modules").exists() {
+        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
+    }
+    let given = std::env::var("SEED");
+    let given = given.ok().and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let count = std::env::var("DOCLOCK_STEPS").unwrap_or_else(|_| "1000".to_owned());
+    println!("SEED={seed}");
+    let mut script = Command::new("node");
+    let script = script
+        .current_dir(folder)
+        .args(["verdicts.mjs", &seed.to_string(), &count]);
+    let output = script.output().unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let (valid, broken) = compared(&String::from_utf8(output.stdout).unwrap());
+    println!("{valid} valid, {broken} broken");
+    assert!(valid > 0 && broken > 0);
+}
+
+#[test]
+fn the_schemas_of_the_names_are_those_of_the_comparisons() {
+    let json = |schema: &Schema| serde_json::to_value(schema).unwrap();
+    let found = ProseMirrorNames::basic().schema().unwrap();
+    assert_eq!(json(&found), json(&basic_schema()));
+
+    let (found, kit) = (
+        json(&ProseMirrorNames::tiptap().schema().unwrap()),
+        json(&tiptap_schema()),
+    );
+    for part in ["nodes", "marks"] {
+        for (name, mut expected) in kit[part].as_object().unwrap().clone() {
+            // What task lists add.
+            let more = match &*name {
+                "list" => json!({"kind": {"values": ["task"], "type": "any"}}),
+                "list-item" => json!({"checked": {"type": "boolean"}}),
+                _ => json!({}),
+            };
+            for (attribute, rule) in more.as_object().unwrap() {
+                expected["attributes"][attribute] = rule.clone();
+            }
+            assert_eq!(found[part][&name], expected, "{name}");
+        }
+    }
+    assert_eq!(found["root"], kit["root"]);
+}
+
+fn tasks(list: &str, item: &str) -> Value {
+    json!({"type": "doc", "content": [{"type": list, "content": [
+        {"type": item, "attrs": {"checked": true}, "content": [
+            {"type": "paragraph", "content": [{"type": "text", "text": "Io"}]},
+        ]},
+    ]}]})
+}
+
+#[test]
+fn a_list_of_tasks_is_a_list_and_is_written_as_markdown() {
+    let options = options(ProseMirrorNames::tiptap());
+    let document = is_valid(&tasks("taskList", "taskItem"), &options).unwrap();
+    let list = &document.clone().into_children()[0];
+    assert_eq!(list.kind(), "list");
+    assert_eq!(list.attributes().get("kind"), Some(&"task".into()));
+    let mut transaction = DataStore::new().begin("export").unwrap();
+    let page = transaction.create(document).unwrap();
+    assert_eq!(to_markdown(&transaction, &page).unwrap(), "- [x] Io\n");
+}
+
+#[test]
+fn an_item_of_another_list_is_reported_and_written_as_the_item_of_its_list() {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::tiptap());
+    for (list, item, expected) in [
+        ("taskList", "listItem", "taskItem"),
+        ("bulletList", "taskItem", "listItem"),
+        ("taskList", "taskItem", "taskItem"),
+        ("bulletList", "listItem", "listItem"),
+    ] {
+        let json = tasks(list, item).to_string();
+        let (document, dropped) = from_prosemirror(&json, &options).unwrap();
+        let types: Vec<_> = dropped.iter().map(|dropped| &*dropped.first).collect();
+        let reported = if item == expected {
+            &[][..]
+        } else {
+            &["content[0].content[0]"]
+        };
+        assert_eq!(types, reported);
+        let mut transaction = DataStore::new().begin("export").unwrap();
+        let page = transaction.create(document).unwrap();
+        let (written, _) = to_prosemirror(&transaction, &page, &options).unwrap();
+        let written: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written, tasks(list, expected));
+    }
+}
+
+fn cell_names() -> ProseMirrorNames {
+    let names = ProseMirrorNames::basic().node("cell", "cell", Blocks);
+    names
+        .node_where("head_cell", "cell", Blocks, [("header", true.into())])
+        .unwrap()
+}
+
+#[test]
+fn the_value_of_an_attribute_tells_the_types_apart_in_both_directions() {
+    let options = options(cell_names());
+    let cell = |kind: &str| json!({"type": kind, "content": [{"type": "paragraph"}]});
+    let doc = json!({"type": "doc", "content": [cell("head_cell"), cell("cell")]});
+    let document = is_valid(&doc, &options).unwrap();
+    let cells = document.clone().into_children();
+    assert_eq!([cells[0].kind(), cells[1].kind()], ["cell", "cell"]);
+    assert_eq!(cells[0].attributes().get("header"), Some(&true.into()));
+    assert!(cells[1].attributes().is_empty());
+    assert_eq!(
+        stored(document, &options, &cell_names().schema().unwrap()),
+        doc
+    );
+}
+
+#[test]
+fn the_type_with_the_most_attributes_is_written() {
+    let name = |value: &str| json!({"kind": value});
+    let names = cell_names();
+    let names = names.node_where(
+        "sum",
+        "cell",
+        Blocks,
+        [("header", true.into()), ("sum", 1.into())],
+    );
+    let options = ProseMirrorOptions::new(names.unwrap());
+    for (attributes, expected) in [
+        (json!({}), "cell"),
+        (json!({"header": false, "sum": 1}), "cell"),
+        (json!({"header": true}), "head_cell"),
+        (json!({"header": true, "sum": 2}), "head_cell"),
+        (json!({"header": true, "sum": 1}), "sum"),
+        (name("x"), "cell"),
+    ] {
+        let attributes = attributes.as_object().unwrap().clone();
+        let spec =
+            NodeSpec::new("cell").with_attributes(attributes.into_iter().collect::<Attributes>());
+        let mut transaction = DataStore::new().begin("export").unwrap();
+        let cell = transaction.create(spec).unwrap();
+        let (written, _) = to_prosemirror(&transaction, &cell, &options).unwrap();
+        let written: Value = serde_json::from_str(&written).unwrap();
+        assert_eq!(written["type"], expected, "{written}");
+    }
+}
+
+#[test]
+fn an_ambiguous_definition_is_an_error_with_both_names() {
+    let error = |names: Result<ProseMirrorNames, ProseMirrorNamesError>| {
+        let error = names.unwrap_err();
+        (error.code(), error.to_string())
+    };
+    let header = || [("header", true.into())];
+    assert_eq!(
+        error(cell_names().node_where("title", "cell", Blocks, header())),
+        (
+            "proseMirrorNamesAmbiguous",
+            "title and head_cell are both cell where header is true".to_owned()
+        ),
+    );
+    assert_eq!(
+        error(cell_names().node_where("plain", "cell", Blocks, [("header", Value::Null)])),
+        (
+            "proseMirrorNamesAmbiguous",
+            "plain and cell are both cell".to_owned()
+        ),
+    );
+    assert_eq!(
+        error(cell_names().node_where("sum", "cell", Blocks, [("sum", 1.into())])),
+        (
+            "proseMirrorNamesAmbiguous",
+            "sum and head_cell are both cell where header is true and sum is 1".to_owned()
+        ),
+    );
+    let names = ProseMirrorNames::tiptap();
+    assert_eq!(
+        error(names.node_within("check", "list-item", Blocks, "taskList")),
+        (
+            "proseMirrorNamesAmbiguous",
+            "check and taskItem are both list-item in taskList".to_owned()
+        ),
+    );
+}
+
+#[test]
+fn a_type_without_a_rule_for_a_value_is_an_error_with_both_names() {
+    let error = |error: ProseMirrorNamesError| (error.code(), error.to_string());
+    let names = ProseMirrorNames::basic();
+    let header = names
+        .clone()
+        .node_where("head_cell", "cell", Blocks, [("header", true.into())]);
+    let expected = "head_cell is cell only where header is true, and no type is cell elsewhere";
+    assert_eq!(
+        error(header.unwrap_err()),
+        ("proseMirrorNamesIncomplete", expected.to_owned()),
+    );
+    let item = names.node_within("step", "step", Blocks, "ordered_list");
+    let expected = "step is step only in ordered_list, and no type is step elsewhere";
+    assert_eq!(
+        error(item.unwrap_err()),
+        ("proseMirrorNamesIncomplete", expected.to_owned())
+    );
+
+    // A later definition has taken a type away.
+    let names = ProseMirrorNames::basic().node("ordered_list", "steps", Blocks);
+    let expected = "bullet_list is list only where ordered is false, and no type is list elsewhere";
+    assert_eq!(
+        error(names.schema().unwrap_err()),
+        ("proseMirrorNamesIncomplete", expected.to_owned()),
+    );
+}
+
+#[test]
+fn a_schema_has_the_names_of_the_program() {
+    let names = ProseMirrorNames::tiptap()
+        .node("paragraph", "p", Text)
+        .node("listItem", "entry", Blocks)
+        .node("taskItem", "task", Blocks)
+        .node("image", "picture", Inline)
+        .node("callout", "note", Blocks)
+        .attribute("heading", "level", "depth")
+        .mark("comment", "comment")
+        .excludes("comment", "")
+        .marks("heading", "italic")
+        .text("text");
+    let schema = serde_json::to_value(names.schema().unwrap()).unwrap();
+    let of = |pointer: &str| schema.pointer(pointer).cloned().unwrap_or_default();
+    assert_eq!(
+        of("/nodes/p"),
+        json!({"group": "block", "content": "text*"})
+    );
+    assert_eq!(of("/nodes/entry/content"), "p block*");
+    assert_eq!(of("/nodes/list/content"), "(task+) | (entry+)");
+    assert_eq!(of("/nodes/heading/marks"), "em picture");
+    assert_eq!(of("/nodes/heading/attributes/depth/type"), "integer");
+    assert_eq!(of("/nodes/picture"), Value::Null);
+    assert_eq!(of("/marks/picture/leaf"), true);
+    assert_eq!(
+        of("/marks/comment"),
+        json!({"unknownAttributes": true, "inclusive": true, "excludes": ""})
+    );
+    assert_eq!(
+        of("/nodes/note"),
+        json!({"group": "block", "content": "block+", "unknownAttributes": true}),
+    );
+    assert_eq!(of("/root"), "document");
+    let unnamed = ProseMirrorNames::tiptap()
+        .text("block")
+        .schema()
+        .unwrap_err();
+    assert_eq!(unnamed.code(), "proseMirrorNamesSchema");
+}
+
+/// The fixture has no rule for lists of tasks that Markdown reads.
+#[test]
+fn a_list_of_markdown_is_no_list_of_tasks() {
+    let options = options(ProseMirrorNames::tiptap());
+    let mut transaction = DataStore::new().begin("export").unwrap();
+    let page = transaction.create(from_markdown("- [x] Io\n")).unwrap();
+    let (json, _) = to_prosemirror(&transaction, &page, &options).unwrap();
+    assert!(json.contains("bulletList") && transaction.contains(&page));
+}
