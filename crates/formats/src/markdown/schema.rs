@@ -10,8 +10,8 @@ use crate::names::AttributeOwner;
 
 /// Adds [`Schema::markdown`](MarkdownSchema::markdown).
 pub trait MarkdownSchema {
-    /// Returns the schema of the documents of [`from_markdown`](super::from_markdown), for an editor
-    /// that saves its document as Markdown.
+    /// Returns the schema of the documents of [`from_markdown`](super::from_markdown), for an
+    /// editor that saves its document as Markdown.
     ///
     /// Every document that is read from Markdown is valid under it. What it allows is written and
     /// read again as it was, except for:

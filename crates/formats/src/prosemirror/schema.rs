@@ -92,8 +92,8 @@ impl ProseMirrorNames {
     ///
     /// - [`ProseMirrorNamesError::Incomplete`]: a later definition has replaced one of the types
     ///   that one type of the document is.
-    /// - [`ProseMirrorNamesError::Schema`]: a name of the document is none of a schema: it is empty,
-    ///   has a character of a content expression, or is `block`.
+    /// - [`ProseMirrorNamesError::Schema`]: a name of the document cannot be in a schema. It is
+    ///   empty, is `block`, or has a character of a content expression.
     ///
     /// ```
     /// use doclock::{CommitError, DataStore, StoreOptions, document::NodeSpec};
@@ -279,6 +279,9 @@ fn fixed_attributes<'n>(
                 .required()
                 .with_default(*first),
             [Value::Bool(_)] => AttributeSpec::new(ValueType::Boolean),
+            all if all.iter().all(Value::is_string) => {
+                AttributeSpec::new(ValueType::String).with_values(values)
+            }
             _ => AttributeSpec::default().with_values(values),
         };
         (name, spec)

@@ -10,7 +10,8 @@ use doclock::{DataStore, StoreOptions};
 use doclock_formats::markdown::{from_markdown, to_markdown};
 use doclock_formats::prosemirror::ProseMirrorContent::{Blocks, Inline, Text};
 use doclock_formats::prosemirror::{
-    ProseMirrorNames, ProseMirrorNamesError, ProseMirrorOptions, from_prosemirror, to_prosemirror,
+    ProseMirrorNames, ProseMirrorNamesError, ProseMirrorOptions, ProseMirrorStep, from_prosemirror,
+    to_prosemirror,
 };
 use serde_json::{Value, json};
 
@@ -120,7 +121,7 @@ fn the_schemas_of_the_names_are_those_of_the_comparisons() {
         for (name, mut expected) in kit[part].as_object().unwrap().clone() {
             // What task lists add.
             let more = match &*name {
-                "list" => json!({"kind": {"values": ["task"], "type": "any"}}),
+                "list" => json!({"kind": {"values": ["task"], "type": "string"}}),
                 "list-item" => json!({"checked": {"type": "boolean"}}),
                 _ => json!({}),
             };
@@ -347,4 +348,36 @@ fn a_list_of_markdown_is_no_list_of_tasks() {
     let page = transaction.create(from_markdown("- [x] Io\n")).unwrap();
     let (json, _) = to_prosemirror(&transaction, &page, &options).unwrap();
     assert!(json.contains("bulletList") && transaction.contains(&page));
+}
+
+#[test]
+fn steps_turn_a_list_into_tasks_and_check_one() {
+    let names = ProseMirrorNames::tiptap();
+    let (schema, options) = (names.schema().unwrap(), options(names));
+    let mut list = tasks("bulletList", "listItem");
+    list["content"][0]["content"][0]
+        .as_object_mut()
+        .unwrap()
+        .remove("attrs");
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let mut transaction = store.begin("ann").unwrap();
+    let page = transaction
+        .create(is_valid(&list, &options).unwrap())
+        .unwrap();
+    transaction.set_root(&page).unwrap();
+    for step in [
+        json!({"stepType": "replaceAround", "from": 0, "to": 8, "gapFrom": 2, "gapTo": 6, "insert": 2,
+        "structure": true, "slice": {"content": [
+            {"type": "taskList", "content": [{"type": "taskItem", "attrs": {"checked": false}}]},
+        ]}}),
+        json!({"stepType": "attr", "pos": 1, "attr": "checked", "value": true}),
+    ] {
+        let step = ProseMirrorStep::from_json(&step.to_string(), &options).unwrap();
+        step.apply(&mut transaction, &page, &options).unwrap();
+    }
+    transaction.commit().unwrap();
+    let (written, dropped) = to_prosemirror(&store.snapshot(), &page, &options).unwrap();
+    assert_eq!(dropped, []);
+    let written: Value = serde_json::from_str(&written).unwrap();
+    assert_eq!(written, tasks("taskList", "taskItem"));
 }
