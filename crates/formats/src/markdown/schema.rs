@@ -1,8 +1,6 @@
 //! The schema of documents that Markdown can express.
 
-use doclock::schema::{
-    AttributeSpec, MarkType, NodeType, Schema, SchemaBuilder, SchemaError, ValueType,
-};
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, SchemaError, ValueType};
 use serde_json::Value;
 
 use super::{MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode};
@@ -81,15 +79,18 @@ impl MarkdownNames {
     /// # Ok::<(), doclock::schema::SchemaError>(())
     /// ```
     pub fn schema(&self) -> Result<Schema, SchemaError> {
-        let schema = MarkdownNode::ALL
-            .iter()
-            .fold(Schema::builder(), |schema, node| {
-                schema.node(self.of_node(*node).clone(), self.node_type(*node))
-            });
+        // A type whose content can begin with a block is no text block, also if it can begin with
+        // text: the first type that fits decides.
+        let blocks = MarkdownNode::ALL.iter().copied();
+        let nodes = blocks.filter(|node| *node != MarkdownNode::Text);
+        let nodes = nodes.chain([MarkdownNode::Text]);
+        let schema = nodes.fold(Schema::builder(), |schema, node| {
+            schema.node(self.of_node(node).clone(), self.node_type(node))
+        });
         let schema = MarkdownMark::ALL.iter().fold(schema, |schema, mark| {
             schema.mark(self.of_mark(*mark).clone(), self.mark_type(*mark))
         });
-        let schema: SchemaBuilder = schema.root(self.of_node(MarkdownNode::Document).clone());
+        let schema = schema.root(self.of_node(MarkdownNode::Document).clone());
         schema.build()
     }
 

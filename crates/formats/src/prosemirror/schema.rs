@@ -143,7 +143,7 @@ impl ProseMirrorNames {
         let mut attributes = fixed_attributes(self.variants(document).map(|(entry, _)| entry));
         let mut contents: Vec<String> = Vec::new();
         let mut marks = Some(Vec::new());
-        let mut others = false;
+        let (mut others, mut defining, mut isolating, mut code) = (false, false, false, false);
         let mut node = NodeType::new();
         for (entry, content) in self.variants(document) {
             let own = rules.node(&entry.prosemirror);
@@ -156,15 +156,16 @@ impl ProseMirrorNames {
                 .zip(allowed)
                 .map(|(marks, more)| [marks, more].concat());
             others |= own.others;
-            node = node.group(own.group).defining(own.defining);
-            node = node
-                .isolating(own.isolating)
-                .code(content == ProseMirrorContent::Code);
+            defining |= own.defining;
+            isolating |= own.isolating;
+            code |= content == ProseMirrorContent::Code;
+            node = node.group(own.group);
             for (name, spec) in named_attributes(entry, own.attributes) {
                 attributes.entry(name).or_insert(spec);
             }
         }
         node = node.content(either(contents)).unknown_attributes(others);
+        node = node.defining(defining).isolating(isolating).code(code);
         if let Some(marks) = marks {
             node = node.marks(marks.join(" "));
         }

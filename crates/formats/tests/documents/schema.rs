@@ -1,8 +1,11 @@
 //! The schema of Markdown: what is read is valid, and what is valid comes back.
 
 use doclock::document::{Attributes, Mark, NodeSpec};
+use doclock::dsl::*;
 use doclock::schema::{Schema, SchemaError};
-use doclock::{CommitError, DataStore, StoreOptions, View};
+use doclock::transaction::NodeOperation;
+use doclock::transaction::on_node::JoinTarget;
+use doclock::{CommitError, DataStore, Editor, NodeId, StoreOptions, View};
 use doclock_formats::markdown::{
     MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode, MarkdownOptions, MarkdownSchema,
     from_markdown, from_markdown_with, to_markdown, to_markdown_reported,
@@ -324,6 +327,42 @@ proptest! {
         prop_assert_eq!(from_markdown(&markdown).to_json(), document.to_json(), "{}", markdown);
     }
 
+    /// An edit is refused, or its result is valid and has a Markdown that is read as a valid one.
+    #[test]
+    fn any_edit_under_the_schema_leads_to_markdown(seed in any::<u64>()) {
+        let mut random = Random(seed);
+        let (store, page) = opened("");
+        let ann = Editor::new(store.clone(), "ann");
+        let blocks = random.blocks(2, 2);
+        for block in blocks {
+            transaction(&ann, [add_child(block, None).on(&page)]).commit().unwrap();
+        }
+        for _ in 0..8 {
+            let snapshot = store.snapshot();
+            let nodes: Vec<_> = snapshot.descendants(&page).skip(1).collect();
+            if nodes.is_empty() {
+                break;
+            }
+            let node = nodes[random.below(nodes.len())];
+            let offset = random.below(node.text().len() + 1);
+            let target = random.one(&[JoinTarget::Any, JoinTarget::Text, JoinTarget::Around]);
+            let edit = match random.below(8) {
+                0 | 1 => insert_paragraph(offset),
+                2 => split_list_item(offset, "list-item"),
+                3 | 4 => join_block(target, random.below(2) == 0),
+                5 => indent_node(),
+                6 => outdent_node(),
+                _ => wrap_in_list(element("list", []), element("list-item", [])),
+            };
+            // Also an edit that does not fit the node.
+            let _ = transaction(&ann, [edit.on(node.id())]).commit();
+        }
+        let snapshot = store.snapshot();
+        prop_assert_eq!(Schema::markdown().check_all(&snapshot), Ok(()));
+        let markdown = to_markdown(&snapshot, &page).unwrap();
+        is_valid(from_markdown(&markdown), &markdown)?;
+    }
+
     /// Also of one whose texts, marks and attributes Markdown cannot express.
     #[test]
     fn any_valid_document_is_written_and_read_as_a_valid_one(seed in any::<u64>()) {
@@ -420,4 +459,58 @@ fn a_schema_has_the_names_of_the_program() {
         .node(MarkdownNode::List, "a|b")
         .schema();
     assert!(matches!(reserved.unwrap_err(), SchemaError::Name { .. }));
+}
+
+/// A store with a document of Markdown as its root.
+fn opened(markdown: &str) -> (DataStore, NodeId) {
+    let store = store(&Schema::markdown());
+    let mut import = store.begin("import").unwrap();
+    let page = import.create(from_markdown(markdown)).unwrap();
+    import.set_root(&page).unwrap();
+    import.commit().unwrap();
+    (store, page)
+}
+
+#[test]
+fn edits_of_blocks_and_lists_lead_to_markdown() {
+    let paragraph = || insert_paragraph(2);
+    let item = || split_list_item(2, "list-item");
+    let join = || join_block(JoinTarget::Any, false);
+    type Edit = fn() -> NodeOperation;
+    let cases: [(&str, Edit, &str); 11] = [
+        ("IoEuropa", paragraph, "Io\n\nEuropa\n"),
+        ("## IoEuropa", paragraph, "## Io\n\n## Europa\n"),
+        // Text in an item of a tight list is in the item itself.
+        ("- IoEuropa", paragraph, "- Io\n- Europa\n"),
+        ("- IoEuropa", item, "- Io\n- Europa\n"),
+        ("- a\n\n- IoEuropa", paragraph, "- a\n\n- Io\n\n  Europa\n"),
+        ("- a\n\n- IoEuropa", item, "- a\n\n- Io\n\n- Europa\n"),
+        ("a\n\nIoEuropa", join, "aIoEuropa\n"),
+        ("> a\n\nIoEuropa", join, "> a\n>\n> IoEuropa\n"),
+        ("- a\n- IoEuropa", join, "- aIoEuropa\n"),
+        ("- a\n\n- IoEuropa", join, "- a\n\n  IoEuropa\n"),
+        ("- a\n  - IoEuropa", join, "- aIoEuropa\n"),
+    ];
+    for (before, edit, after) in cases {
+        let (store, page) = opened(before);
+        let snapshot = store.snapshot();
+        let text = snapshot.find_by_text(&page, "IoEuropa").next().unwrap();
+        let ann = Editor::new(store.clone(), "ann");
+        transaction(&ann, [edit().on(text.id())]).commit().unwrap();
+        assert_eq!(
+            to_markdown(&store.snapshot(), &page).unwrap(),
+            after,
+            "{before}"
+        );
+    }
+
+    // A cell is one line of text.
+    let (store, page) = opened("| a |\n|---|\n| IoEuropa |");
+    let snapshot = store.snapshot();
+    let text = snapshot.find_by_text(&page, "IoEuropa").next().unwrap();
+    let ann = Editor::new(store.clone(), "ann");
+    let error = transaction(&ann, [paragraph().on(text.id())])
+        .commit()
+        .unwrap_err();
+    assert!(error.to_string().contains("does not fit"), "{error}");
 }
