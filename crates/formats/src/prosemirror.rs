@@ -90,13 +90,16 @@ impl ProseMirrorOptions {
 /// Text is in children of the type `inline-text`, one for all text between two blocks. Marks on
 /// text are marks over its characters. An inline node such as an image is the character U+FFFC
 /// under a mark with its attributes. A hard break is a newline, and a newline in a text is U+2028,
-/// except in code. The two lists of ProseMirror are the type `list` with the attribute `ordered`.
+/// except in code. The lists of ProseMirror are the type `list` with the attribute `ordered`, and
+/// with `kind` if it is a list of tasks.
 /// An attribute that is `null` is absent, and a list that is `null` is empty. A number such as
 /// `2.0` is the integer.
 ///
 /// A node of an unknown type loses its type; its text and its descendants are kept. Between blocks
 /// its text becomes a paragraph. Dropped are unknown marks, marks on nodes that are not in a line
-/// of text, attributes of text and hard breaks, and fields that ProseMirror ignores.
+/// of text, attributes of text and hard breaks, and fields that ProseMirror ignores. Reported and
+/// kept are a node whose definition does not allow its parent, and a hard break or an inline node
+/// with content.
 ///
 /// # Errors
 ///

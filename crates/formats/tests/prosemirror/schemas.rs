@@ -13,8 +13,10 @@ use doclock_formats::prosemirror::{
     ProseMirrorNames, ProseMirrorNamesError, ProseMirrorOptions, ProseMirrorStep, from_prosemirror,
     to_prosemirror,
 };
+use proptest::prelude::*;
 use serde_json::{Value, json};
 
+use crate::common::cases;
 use crate::{basic_schema, tiptap_schema};
 
 fn options(names: ProseMirrorNames) -> ProseMirrorOptions {
@@ -340,7 +342,7 @@ fn a_schema_has_the_names_of_the_program() {
     assert_eq!(unnamed.code(), "proseMirrorNamesSchema");
 }
 
-/// The fixture has no rule for lists of tasks that Markdown reads.
+/// A list that is read from Markdown has no attribute `kind`.
 #[test]
 fn a_list_of_markdown_is_no_list_of_tasks() {
     let options = options(ProseMirrorNames::tiptap());
@@ -380,4 +382,72 @@ fn steps_turn_a_list_into_tasks_and_check_one() {
     assert_eq!(dropped, []);
     let written: Value = serde_json::from_str(&written).unwrap();
     assert_eq!(written, tasks("taskList", "taskItem"));
+}
+
+/// A value of an attribute; `null` for none.
+fn value() -> impl Strategy<Value = Value> {
+    prop::sample::select(vec![
+        Value::Null,
+        false.into(),
+        true.into(),
+        "x".into(),
+        1.into(),
+    ])
+}
+
+/// Absent attributes count as `false`.
+fn without_false(attributes: &Attributes) -> Vec<(String, Value)> {
+    let given = attributes
+        .iter()
+        .filter(|(_, value)| **value != Value::Bool(false));
+    given
+        .map(|(name, value)| (name.to_string(), value.clone()))
+        .collect()
+}
+
+proptest! {
+    #![proptest_config(cases(512))]
+
+    /// Definitions that are accepted determine one type for each node, in both directions.
+    #[test]
+    fn any_accepted_definitions_keep_the_attributes(
+        definitions in prop::collection::vec([value(), value()], 0..6),
+        attributes in [value(), value()],
+    ) {
+        let pairs = |[a, b]: [Value; 2]| [("a", a), ("b", b)];
+        let mut names = ProseMirrorNames::new().node("other", "cell", Blocks);
+        let mut accepted: Vec<Attributes> = Vec::new();
+        for (nth, values) in definitions.into_iter().enumerate() {
+            let fixed: Attributes = pairs(values).into();
+            match names.clone().node_where(format!("of{nth}"), "cell", Blocks, fixed.clone()) {
+                Ok(more) => {
+                    names = more;
+                    accepted.push(fixed);
+                }
+                Err(error) => prop_assert_eq!(error.code(), "proseMirrorNamesAmbiguous"),
+            }
+        }
+        let options = ProseMirrorOptions::new(names);
+        let cell = NodeSpec::new("cell").with_attributes(pairs(attributes));
+        let expected = without_false(cell.attributes());
+        let mut transaction = DataStore::new().begin("export").unwrap();
+        let cell = transaction.create(cell).unwrap();
+        let (json, dropped) = to_prosemirror(&transaction, &cell, &options).unwrap();
+        prop_assert_eq!(dropped, []);
+        let written: Value = serde_json::from_str(&json).unwrap();
+        let (read, _) = from_prosemirror(&json, &options).unwrap();
+        prop_assert_eq!(read.kind(), "cell");
+        prop_assert_eq!(without_false(read.attributes()), expected.clone(), "{}", json);
+        // The type is the most precise one.
+        let holds = |fixed: &&Attributes| {
+            let of_node = |name: &str| expected.iter().find(|(of, _)| of == name);
+            fixed.iter().all(|(name, value)| match of_node(name) {
+                Some((_, of_node)) => of_node == value,
+                None => value == &Value::Bool(false),
+            })
+        };
+        let most = accepted.iter().filter(holds).map(Attributes::len).max().unwrap_or(0);
+        let in_type = read.attributes().len() - written["attrs"].as_object().map_or(0, |all| all.len());
+        prop_assert_eq!(in_type, most, "{}", json);
+    }
 }
