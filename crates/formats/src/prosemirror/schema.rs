@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use doclock::document::Value;
-use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, TableRole, ValueType};
 use serde::Deserialize;
 use smol_str::SmolStr;
 
@@ -28,6 +28,8 @@ struct NodeRules {
     content: SmolStr,
     defining: bool,
     isolating: bool,
+    #[serde(rename = "tableRole")]
+    table_role: Option<TableRole>,
     attributes: BTreeMap<SmolStr, AttributeSpec>,
     /// Whether it may have any other attribute.
     #[serde(skip)]
@@ -144,6 +146,7 @@ impl ProseMirrorNames {
         let mut contents: Vec<String> = Vec::new();
         let mut marks = Some(Vec::new());
         let (mut others, mut defining, mut isolating, mut code) = (false, false, false, false);
+        let mut table_role = None;
         let mut node = NodeType::new();
         for (entry, content) in self.variants(document) {
             let own = rules.node(&entry.prosemirror);
@@ -158,6 +161,8 @@ impl ProseMirrorNames {
             others |= own.others;
             defining |= own.defining;
             isolating |= own.isolating;
+            // Cells of one type that an attribute tells apart are cells.
+            table_role = table_role.or(own.table_role);
             code |= content == ProseMirrorContent::Code;
             node = node.group(own.group);
             for (name, spec) in named_attributes(entry, own.attributes) {
@@ -166,6 +171,9 @@ impl ProseMirrorNames {
         }
         node = node.content(either(contents)).unknown_attributes(others);
         node = node.defining(defining).isolating(isolating).code(code);
+        if let Some(role) = table_role {
+            node = node.table_role(role);
+        }
         if let Some(marks) = marks {
             node = node.marks(marks.join(" "));
         }

@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use doclock::codes::CodedError as _;
-use doclock::document::{Attributes, NodeSpec, View};
+use doclock::document::{Attributes, HeaderPart, NodeSpec, TableSide, View};
+use doclock::dsl::{add_table_row, toggle_header};
 use doclock::schema::Schema;
-use doclock::{DataStore, StoreOptions};
+use doclock::{DataStore, Editor, StoreOptions};
 use doclock_formats::markdown::{from_markdown, to_markdown};
 use doclock_formats::prosemirror::ProseMirrorContent::{Blocks, Inline, Text};
 use doclock_formats::prosemirror::{
@@ -450,4 +451,35 @@ proptest! {
         let in_type = read.attributes().len() - written["attrs"].as_object().map_or(0, |all| all.len());
         prop_assert_eq!(in_type, most, "{}", json);
     }
+}
+
+/// The cells have their roles, so the operations on tables find them.
+#[test]
+fn the_schema_of_tiptap_knows_tables() {
+    let options = options(ProseMirrorNames::tiptap());
+    let cell = |text: &str| json!({"type": "tableCell", "attrs": {"colspan": 1, "rowspan": 1}, "content": [{"type": "paragraph", "content": [{"type": "text", "text": text}]}]});
+    let doc = json!({"type": "doc", "content": [{"type": "table", "content": [{"type": "tableRow", "content": [cell("a"), cell("b")]}]}]});
+    let (page, _) = from_prosemirror(&doc.to_string(), &options).unwrap();
+    let schema = ProseMirrorNames::tiptap().schema().unwrap();
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let editor = Editor::new(store, "ann");
+    let mut transaction = editor.store().begin("import").unwrap();
+    let page = transaction.create(page).unwrap();
+    transaction.set_root(&page).unwrap();
+    transaction.commit().unwrap();
+    let view = editor.store().snapshot();
+    let first = view.nodes().find(|node| node.kind() == "table-cell");
+    let first = first.unwrap().id().clone();
+    editor
+        .execute([
+            add_table_row(TableSide::After).on(&first),
+            toggle_header(HeaderPart::FirstRow).on(&first),
+        ])
+        .unwrap();
+    let (json, _) = to_prosemirror(&editor.store().snapshot(), &page, &options).unwrap();
+    let kinds = |name: &str| json.matches(&format!("\"{name}\"")).count();
+    assert_eq!(
+        (kinds("tableHeader"), kinds("tableCell"), kinds("tableRow")),
+        (2, 2, 2)
+    );
 }
