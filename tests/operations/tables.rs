@@ -5,9 +5,9 @@
 //! and a cell `b`. A capital letter is a header, `.` a new cell, and a blank a place without one.
 
 use doclock::document::{
-    EditError, Fragment, HeaderPart, Limit, Limits, NodeSpec, Position, Selection, TableSide,
+    EditError, Fragment, HeaderPart, Limit, Limits, Mark, NodeSpec, Position, Selection, TableSide,
 };
-use doclock::schema::{AttributeSpec, NodeType, Schema, TableRole, ValueType};
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, TableRole, ValueType};
 use doclock::transaction::{NodeOperation, Operation, OperationError, TextSpan, TransactionError};
 use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
 use serde_json::{Value, json};
@@ -535,21 +535,6 @@ fn tree_06_an_emptied_cell_has_the_content_that_a_cell_requires() {
     assert_eq!(kinds, ["cell", "quote", "p"]);
 }
 
-/// An attribute of a few bytes does not make a million cells.
-#[test]
-fn tree_06_a_table_with_too_many_missing_cells_is_not_repaired() {
-    let editor = opened(&["a"]);
-    let rows = vec![add_table_row(TableSide::After).on("a"); 20];
-    editor.execute(rows).unwrap();
-    editor
-        .execute([set_attrs([("colspan", 1000.into())]).on("a")])
-        .unwrap();
-    let error = refused(&editor, add_table_row(TableSide::After).on("a"));
-    assert_eq!(rule(error), "at most 10,000 cells may be missing");
-    editor.execute([remove_attrs(["colspan"]).on("a")]).unwrap();
-    done(&editor, add_table_row(TableSide::After).on("a"));
-}
-
 #[test]
 fn tree_06_two_types_cannot_have_one_role() {
     let error = Schema::builder()
@@ -715,4 +700,363 @@ fn transaction_04_the_places_of_a_table_count_as_steps() {
     };
     assert!(!is_done(20_000 / 8));
     assert!(is_done(usize::MAX));
+}
+
+/// A schema of cells with images and mentions in their text, blocks with own text, and headers of
+/// their own content.
+fn rich(content: &str) -> Schema {
+    let cell = |content: &str, of| role(content, of).unknown_attributes(true);
+    Schema::builder()
+        .node("page", NodeType::new().content("block+"))
+        .node(
+            "p",
+            NodeType::new()
+                .group("block")
+                .content("(text | image | mention)*")
+                .text(true),
+        )
+        .node("code", NodeType::new().group("block").inline(false))
+        .node("table", role("row*", TableRole::Table).group("block"))
+        .node("row", role("(cell | head)*", TableRole::Row))
+        .node("cell", cell(content, TableRole::Cell))
+        .node("head", cell("h+", TableRole::HeaderCell))
+        .node("h", NodeType::new().content("text*"))
+        .node("text", NodeType::new())
+        .node("image", NodeType::new().unknown_attributes(true))
+        .node("mention", NodeType::new().unknown_attributes(true))
+        .mark("bold", MarkType::new().inclusive(true))
+        .mark("link", MarkType::new())
+        .root("page")
+        .build()
+        .unwrap()
+}
+
+/// A table of one row whose cells `a`, `b` and so on have these blocks, before a line `end`.
+fn rich_row(cells: impl IntoIterator<Item = Vec<NodeSpec>>) -> Editor {
+    rich_row_of("block*", cells)
+}
+
+fn rich_row_of(content: &str, cells: impl IntoIterator<Item = Vec<NodeSpec>>) -> Editor {
+    let store = StoreOptions::new().session(7).schema(rich(content));
+    let editor = Editor::new(DataStore::with_options(store), "ann");
+    let cells = cells.into_iter().zip('a'..);
+    let cells = cells.map(|(blocks, letter)| element("cell", blocks).with_id(letter.to_string()));
+    let table = element("table", [element("row", cells).with_id("row")]).with_id("table");
+    let last = element("p", [text_node("text", "end").with_id("end")]);
+    let page = element("page", [table, last]).with_id("page");
+    editor
+        .execute([create(page), set_root().on("page")])
+        .unwrap();
+    editor
+}
+
+fn line(parts: impl IntoIterator<Item = NodeSpec>) -> Vec<NodeSpec> {
+    vec![element("p", parts)]
+}
+
+fn kinds(view: &impl View, id: &str) -> Vec<String> {
+    let nodes = view.descendants(id).skip(1);
+    nodes.map(|node| node.kind().to_owned()).collect()
+}
+
+fn texts(editor: &Editor, ids: &str) -> Vec<String> {
+    let view = editor.store().snapshot();
+    let ids = ids.chars().map(|id| id.to_string());
+    ids.map(|id| view.text_of(id.as_str()).unwrap()).collect()
+}
+
+#[test]
+fn tree_06_what_cut_removes_from_cells_is_on_the_clipboard() {
+    let editor = opened(&["abc", "def"]);
+    let over = || TextSpan::to(0, "d-text", 1);
+    done(&editor, cut_range(over()).on("b-text"));
+    assert_eq!(texts(&editor, "abcdef"), ["", "", "c", "", "", "f"]);
+    editor.execute([paste(3).on("end")]).unwrap();
+    let view = editor.store().snapshot();
+    let pasted = view.children("page").find(|node| {
+        let id = node.id().clone();
+        node.kind() == "table" && id != "table".into()
+    });
+    let pasted = pasted.expect("a table is pasted").id().clone();
+    let rows = view
+        .children(&pasted)
+        .map(|row| view.text_of(row.id()).unwrap());
+    assert_eq!(rows.collect::<Vec<_>>(), ["ab", "de"]);
+
+    // From the end of a text, too: whole cells are emptied.
+    let editor = opened(&["abc", "def"]);
+    done(
+        &editor,
+        cut_range(TextSpan::to(1, "b-text", 1)).on("a-text"),
+    );
+    let clipboard = serde_json::to_string(&editor.clipboard().unwrap()).unwrap();
+    let texts = ["a", "b", "c", "d"].map(|text| clipboard.matches(&format!("\"{text}\"")).count());
+    assert_eq!(texts, [1, 1, 0, 0]);
+}
+
+#[test]
+fn tree_06_a_range_without_characters_empties_no_cell() {
+    let rows = ["ab", "cd"];
+    let after = |start: usize, of: &str, last: &str| {
+        let editor = opened(&rows);
+        done(&editor, clear_cells().on("c"));
+        let [anchor, focus] = [(of, start), (last, 0)].map(|(id, at)| Position::new(id, at));
+        editor.select(Selection::new(anchor, focus)).unwrap();
+        let over = TextSpan::to(start, last.to_owned(), 0);
+        editor.execute([delete_range(over).on(of)]).unwrap();
+        let caret = Selection::caret(of.to_owned(), start);
+        assert_eq!(editor.selection(), Some(caret), "{of} to {last}");
+        texts(&editor, "abcd")
+    };
+    assert_eq!(after(1, "a-text", "b-text"), ["a", "b", "", "d"]);
+    // The empty cell between them has no characters either.
+    assert_eq!(after(1, "b-text", "d-text"), ["a", "b", "", "d"]);
+    // A range that ends before the first character of a cell does not reach into it.
+    assert_eq!(after(0, "a-text", "b-text"), ["", "b", "", "d"]);
+    assert_eq!(after(0, "b-text", "d-text"), ["a", "", "", "d"]);
+    assert_eq!(after(0, "a-text", "c-text"), ["", "", "", "d"]);
+}
+
+#[test]
+fn tree_06_cells_with_images_or_own_text_are_not_empty() {
+    let x = || line([text_node("text", "x")]);
+    let image = || element("image", []);
+    let merged = |blocks: Vec<NodeSpec>| {
+        let editor = rich_row([x(), blocks]);
+        done(&editor, merge_cells("b").on("a"));
+        kinds(&editor.store().snapshot(), "a").join(" ")
+    };
+    assert_eq!(merged(line([image()])), "p text p image");
+    let named = element("mention", []).with_attributes([("name", "ann".into())]);
+    assert_eq!(merged(line([named])), "p text p mention");
+    assert_eq!(merged(vec![text_node("p", "own")]), "p text p");
+    assert_eq!(merged(vec![text_node("code", "own")]), "p text code");
+    assert_eq!(merged(line([text_node("text", "")])), "p text");
+    assert_eq!(merged(vec![text_node("p", "")]), "p text");
+    // A cell without children is as empty, and the first cell is not emptied for it.
+    assert_eq!(merged(Vec::new()), "p text");
+    let editor = rich_row([line([text_node("text", "").with_id("t")]), Vec::new()]);
+    done(&editor, merge_cells("b").on("a"));
+    assert!(editor.store().snapshot().contains("t"));
+}
+
+#[test]
+fn tree_06_no_image_or_mention_is_left_in_an_emptied_cell() {
+    let image = || element("image", []);
+    let mention = || text_node("mention", "@ann");
+    let text = || text_node("text", "x");
+    for parts in [
+        vec![image()],
+        vec![image(), text()],
+        vec![mention(), text()],
+    ] {
+        let editor = rich_row_of("block+", [line(parts)]);
+        done(&editor, clear_cells().on("a"));
+        let view = editor.store().snapshot();
+        assert_eq!(view.text_of("a").unwrap(), "");
+        assert_eq!(kinds(&view, "a"), ["p"]);
+    }
+}
+
+#[test]
+fn tree_06_an_emptied_header_has_the_content_of_a_header() {
+    let editor = rich_row([line([text_node("text", "x")])]);
+    let head = element("head", [element("h", [text_node("text", "x")])]).with_id("h");
+    editor.execute([add_child(head, 0).on("row")]).unwrap();
+    done(&editor, clear_cells_up_to("a").on("h"));
+    let view = editor.store().snapshot();
+    assert_eq!(kinds(&view, "h"), ["h", "text"]);
+    assert_eq!(texts(&editor, "ha"), ["", ""]);
+}
+
+#[test]
+fn tree_06_a_row_of_a_nested_table_is_in_no_cell_of_the_outer_one() {
+    let inner = element("cell", [element("p", [text_node("text", "x")])]).with_id("inner");
+    let inner = element("row", [inner]).with_id("inner-row");
+    let inner = element("table", [inner]).with_id("inner-table");
+    let editor = rich_row([vec![inner], line([text_node("text", "y")])]);
+    for id in ["inner-row", "inner-table"] {
+        let error = refused(&editor, delete_table_columns().on(id));
+        assert!(matches!(error, EditError::NotInTable { .. }), "{error}");
+        let error = refused(&editor, merge_cells("b").on(id));
+        assert!(matches!(error, EditError::NotInTable { .. }), "{error}");
+    }
+    done(&editor, add_table_column(TableSide::After).on("inner"));
+    let view = editor.store().snapshot();
+    assert_eq!(children(&view, "inner-row").len(), 2);
+    assert_eq!(children(&view, "row").len(), 2);
+    // From the inner table to the outer one it is the cells of the outer one.
+    done(&editor, clear_cells_up_to("b").on("inner"));
+    let view = editor.store().snapshot();
+    assert!(!view.contains("inner-table"));
+    assert_eq!(view.text_of("b").unwrap(), "");
+}
+
+#[test]
+fn tree_06_carets_in_emptied_and_merged_cells_are_kept() {
+    let selected = |editor: &Editor, id: &str, at: usize| {
+        editor.select(Selection::caret(id.to_owned(), at)).unwrap();
+    };
+    // In a part of the cell that is deleted.
+    let first = line([text_node("text", "x").with_id("x")]);
+    let cells = [
+        first,
+        vec![
+            element("p", [text_node("text", "y").with_id("y")]),
+            element("p", [text_node("text", "z").with_id("z")]),
+        ],
+    ];
+    let editor = rich_row_of("block+", cells);
+    selected(&editor, "z", 1);
+    done(&editor, delete_range(TextSpan::to(0, "z", 1)).on("x"));
+    assert_eq!(editor.selection(), Some(Selection::caret("x", 0)));
+    // In a blank cell that is merged into another, and in a blank first cell.
+    let blank = |id: &str| line([text_node("text", "").with_id(id)]);
+    let full = || line([text_node("text", "x").with_id("x")]);
+    let editor = rich_row([full(), blank("t")]);
+    selected(&editor, "t", 0);
+    done(&editor, merge_cells("b").on("a"));
+    assert_eq!(editor.selection(), Some(Selection::caret("x", 0)));
+    let editor = rich_row([blank("t"), full()]);
+    selected(&editor, "t", 0);
+    done(&editor, merge_cells("b").on("a"));
+    assert_eq!(editor.selection(), Some(Selection::caret("x", 0)));
+    // A caret in a cell with content moves with it.
+    let editor = rich_row([blank("t"), full()]);
+    selected(&editor, "x", 1);
+    done(&editor, merge_cells("b").on("a"));
+    assert_eq!(editor.selection(), Some(Selection::caret("x", 1)));
+}
+
+/// A table of rows of cells with these spans, the cells named `0-0`, `0-1` and so on.
+fn spanned(rows: impl IntoIterator<Item = Vec<(usize, usize)>>) -> Editor {
+    let rows = rows.into_iter().enumerate().map(|(top, spans)| {
+        let cells = spans.into_iter().enumerate().map(|(nth, (columns, rows))| {
+            let cell = element("cell", [element("p", [])]).with_id(format!("{top}-{nth}"));
+            cell.with_attributes([("colspan", columns.into()), ("rowspan", Value::from(rows))])
+        });
+        element("row", cells.collect::<Vec<_>>())
+    });
+    let table = element("table", rows.collect::<Vec<_>>()).with_id("table");
+    let store = StoreOptions::new().session(7).schema(schema());
+    let editor = Editor::new(DataStore::with_options(store), "ann");
+    let page = element("page", [table]).with_id("page");
+    editor
+        .execute([create(page), set_root().on("page")])
+        .unwrap();
+    editor
+}
+
+#[test]
+fn tree_06_a_cell_of_many_rows_stays_one_and_none_gets_too_wide() {
+    let editor = spanned(vec![vec![(1, 1), (1, 1)]; 1200]);
+    editor.execute([merge_cells("1199-0").on("0-0")]).unwrap();
+    editor
+        .execute([add_table_column(TableSide::After).on("0-1")])
+        .unwrap();
+    let view = editor.store().snapshot();
+    let span = |id: &str| view.node(id).unwrap().attributes().get("rowspan").cloned();
+    assert_eq!(span("0-0"), Some(json!(1200)));
+    assert_eq!(drawn(&view)[1199].chars().count(), 3);
+
+    let wide = "a cell spans at most 1,000 columns";
+    let editor = spanned([vec![(1000, 1)], vec![(999, 1), (1, 1)]]);
+    let column = add_table_column(TableSide::After).on("1-0");
+    assert_eq!(rule(refused(&editor, column)), wide);
+    let editor = spanned([vec![(1000, 1), (1, 1)]]);
+    assert_eq!(rule(refused(&editor, merge_cells("0-1").on("0-0"))), wide);
+}
+
+#[test]
+fn tree_06_a_table_is_not_made_larger_than_can_be_read() {
+    let editor = spanned(vec![vec![(1000, 1)]; 1048]);
+    let row = add_table_row(TableSide::After).on("0-0");
+    let error = refused(&editor, row);
+    assert_eq!(rule(error), "it has at most 1,048,576 places for cells");
+}
+
+/// One attribute of a few bytes does not put a table out of reach.
+#[test]
+fn tree_06_columns_of_one_cell_that_no_other_row_has_are_cut_if_they_are_many() {
+    let mut rows = vec![vec![(1, 1)]; 12];
+    rows[3] = vec![(1000, 1)];
+    let editor = spanned(rows);
+    editor.execute([fix_table().on("table")]).unwrap();
+    let shown = drawn(&editor.store().snapshot());
+    assert!(shown.iter().all(|row| row.chars().count() == 1));
+    // So many real cells are added.
+    let mut rows = vec![vec![(1, 1)]; 10_002];
+    rows[0].push((1, 1));
+    let editor = spanned(rows);
+    editor.execute([fix_table().on("table")]).unwrap();
+    let shown = drawn(&editor.store().snapshot());
+    assert!(
+        shown
+            .iter()
+            .all(|row| !row.contains(' ') && row.chars().count() == 2)
+    );
+}
+
+#[test]
+fn tree_06_text_over_cells_has_the_marks_of_the_first_character() {
+    let bold = |kind: &str| Mark::new(kind.to_owned(), 0..1);
+    let marked = text_node("text", "x").with_id("x");
+    let marked = marked.with_marks([bold("bold"), bold("link")]);
+    let last = line([text_node("text", "y").with_id("y")]);
+    let editor = rich_row_of("block+", [line([marked]), last]);
+    done(&editor, type_over(0, "y", 1, "new").on("x"));
+    let view = editor.store().snapshot();
+    assert_eq!(view.text_of("a").unwrap(), "new");
+    let text = view.descendants("a").last().unwrap();
+    let marks: Vec<_> = text.marks().iter().cloned().collect();
+    assert_eq!(marks, [Mark::new("bold", 0..3)]);
+}
+
+#[test]
+fn tree_06_widths_that_are_no_list_or_of_the_right_number_stay() {
+    let editor = opened(&["ab", "cd"]);
+    let width = |id: &str, widths: Value| set_attrs([("colwidth", widths)]).on(id);
+    let taller = set_attrs([("rowspan", 9.into())]);
+    editor
+        .execute([
+            width("a", json!("120")),
+            width("c", json!([0])),
+            taller.on("c"),
+        ])
+        .unwrap();
+    done(&editor, merge_cells("b").on("a"));
+    let view = editor.store().snapshot();
+    let widths = |id: &str| view.node(id).unwrap().attributes().get("colwidth").cloned();
+    assert_eq!(widths("a"), Some(json!("120")));
+    assert_eq!(widths("c"), Some(json!([0])));
+}
+
+#[test]
+fn tree_06_a_cell_of_one_place_is_split_without_a_new_cell() {
+    let required = AttributeSpec::new(ValueType::String).required();
+    let needy = NodeType::new()
+        .content("text*")
+        .attribute("key", required.clone());
+    let schema = Schema::builder()
+        .node("table", role("row*", TableRole::Table))
+        .node(
+            "row",
+            role("cell*", TableRole::Row).attribute("key", required),
+        )
+        .node("cell", role("p*", TableRole::Cell).unknown_attributes(true))
+        .node("p", needy)
+        .node("text", NodeType::new())
+        .build()
+        .unwrap();
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let editor = Editor::new(store, "ann");
+    let key = || [("key", Value::from("k"))];
+    let line = element("p", []).with_attributes(key());
+    let row = element("row", [element("cell", [line]).with_id("a")]).with_attributes(key());
+    editor
+        .execute([create(element("table", [row]).with_id("table"))])
+        .unwrap();
+    editor.execute([split_cell().on("a")]).unwrap();
+    let error = refused(&editor, add_table_row(TableSide::After).on("a"));
+    assert_eq!(rule(error), "a new row must not require attributes");
 }

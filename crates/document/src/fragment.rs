@@ -102,6 +102,24 @@ impl Fragment {
         }
     }
 
+    /// Whole nodes in document order, without the children that are not among them. Calls `visit`
+    /// as [`clipped`](Self::clipped) does.
+    pub(crate) fn of<'v, E>(
+        nodes: impl IntoIterator<Item = &'v Node>,
+        visit: impl Fn(&Node, &Range<usize>) -> Result<(), E>,
+    ) -> Result<Self, E> {
+        let mut copy = FragmentCopy::default();
+        for node in nodes {
+            let whole = 0..node.text.len();
+            visit(node, &whole)?;
+            copy.begin(node, whole);
+        }
+        Ok(Self {
+            nodes: copy.finish(),
+            ..Self::default()
+        })
+    }
+
     /// The same with the nodes around it, and how deep its ends are open.
     fn within<V: View, E>(
         mut self,

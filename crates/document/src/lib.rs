@@ -153,7 +153,7 @@ pub mod internal {
     }
 
     pub mod table {
-        pub use crate::table::{TableEdit, clear_between, edit};
+        pub use crate::table::{TableEdit, clear_between, copy_between, edit};
     }
 
     pub mod plan {

@@ -50,12 +50,25 @@ struct Fit<'s> {
 
 /// A new node with the content that it needs.
 pub(crate) fn filled(schema: &Schema, kind: Symbol) -> Option<NodeSpec> {
-    let fit = Fit {
+    let is_unsure = Cell::new(false);
+    Some(spec_of(
         schema,
-        is_unsure: &Cell::new(false),
+        &*unlimited(schema, &is_unsure).filled(kind)?,
+    ))
+}
+
+/// The type of the texts in a type of text block.
+pub(crate) fn text_kind(schema: &Schema, block: Symbol) -> Option<Symbol> {
+    unlimited(schema, &Cell::new(false)).text_kind(block)
+}
+
+/// Rules by which no steps are spent.
+fn unlimited<'s>(schema: &'s Schema, is_unsure: &'s Cell<bool>) -> Fit<'s> {
+    Fit {
+        schema,
+        is_unsure,
         spend: &|_| true,
-    };
-    Some(spec_of(schema, &*fit.filled(kind)?))
+    }
 }
 
 fn spec_of(schema: &Schema, node: &FitNode) -> NodeSpec {

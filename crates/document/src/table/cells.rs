@@ -2,11 +2,11 @@
 
 use super::layout::{Area, Span};
 use super::read::{self, COLUMNS, Cell, ROWS, Table, WIDTHS};
-use super::{HeaderPart, refused};
+use super::{Carets, HeaderPart, refused};
 use crate::block_edits::BlockEdits;
 use crate::fit;
 use crate::schema::{Symbol, TableRole};
-use crate::{EditError, Node, NodeId, NodeSpec, Value, cost, plan};
+use crate::{EditError, Node, NodeId, NodeSpec, Position, Value, cost, plan};
 
 impl Table<'_> {
     /// Makes one cell of those in an area: the first, with the content of all that have any.
@@ -18,10 +18,14 @@ impl Table<'_> {
                 "a cell may not reach out of the merged rectangle",
             ));
         }
+        self.check_columns(area.span().columns)?;
         let mut cells = self.starting_in(area);
         let Some(first) = cells.next() else {
             return Ok(());
         };
+        let carets = Carets::in_cells(on, self, |on, cell| {
+            Ok(area.has_start(&cell.area) && self.is_blank(on, &cell.id)?)
+        })?;
         let row = &self.rows[first.area.top].id;
         for cell in cells {
             if self.is_blank(on, &cell.id)? {
@@ -34,6 +38,7 @@ impl Table<'_> {
             on.move_to(&cell.id, row, first.index + 1)?;
             on.join(&first.id, &cell.id)?;
         }
+        carets.put(on, &Position::new(first_leaf(on, &first.id)?, 0))?;
         let (columns, span) = (first.area.span().columns, area.span());
         let widths = first.widths.as_deref();
         let widths = widths.map(|it| read::with_more(it, columns, span.columns - columns));
@@ -49,6 +54,11 @@ impl Table<'_> {
             read::is_width(width).then(|| vec![width.clone()])
         };
         let attributes = plan::find(on, &cell.id)?.attributes().clone();
+        let (columns, rows) = (1, 1);
+        let one = Span { columns, rows };
+        if area.span() == one {
+            return self.set_span(on, cell, one, cell.widths.clone());
+        }
         let spec = self.new_cell(cell.role)?;
         for row in area.top..area.bottom {
             let first = match row == area.top {
@@ -67,12 +77,7 @@ impl Table<'_> {
                 on.insert_node(spec, &self.rows[row].id, first + nth)?;
             }
         }
-        let (columns, rows) = (1, 1);
-        let widths = match area.span() == (Span { columns, rows }) {
-            true => cell.widths.clone(),
-            false => widths(0),
-        };
-        self.set_span(on, cell, Span { columns, rows }, widths)
+        self.set_span(on, cell, one, widths(0))
     }
 
     /// Makes cells headers, or plain cells if some are headers.
@@ -134,8 +139,14 @@ impl Table<'_> {
 
     /// Deletes the content of the cells that begin in an area. What is left is what a new cell has.
     pub(super) fn clear<E: BlockEdits>(&self, on: &mut E, area: Area) -> Result<(), EditError> {
-        let content = self.new_cell(TableRole::Cell)?.into_children();
+        let mut contents = [TableRole::Cell, TableRole::HeaderCell].map(|role| (role, None));
         for cell in self.starting_in(area) {
+            let of_role = contents.iter_mut().find(|(role, _)| *role == cell.role);
+            let content = match of_role {
+                Some((_, Some(content))) => content,
+                Some((role, content)) => content.insert(self.new_cell(*role)?.into_children()),
+                None => continue,
+            };
             let block = on.children(&cell.id).next();
             let stays = match (block, content.as_slice()) {
                 (Some(block), [new]) if is_like(block, new) => Some(block.id().clone()),
@@ -150,7 +161,9 @@ impl Table<'_> {
             };
             clear(on, &cell.id, Some(&block))?;
             // A text block keeps its first text, where the caret may be.
-            let text = on.children(&block).next().filter(|text| self.is_text(text));
+            let of = plan::find(on, &block)?;
+            let text = on.children(&block).next();
+            let text = text.filter(|text| self.is_text(of, text));
             let text = text.map(|text| text.id().clone());
             clear(on, &block, text.as_ref())?;
             if let Some(text) = text {
@@ -188,27 +201,65 @@ impl Table<'_> {
         })
     }
 
-    /// Whether a cell has nothing but an empty text block.
-    fn is_blank<E: BlockEdits>(&self, on: &E, id: &NodeId) -> Result<bool, EditError> {
+    /// Whether a cell has nothing, or nothing but an empty block of text.
+    pub(super) fn is_blank<E: BlockEdits>(&self, on: &E, id: &NodeId) -> Result<bool, EditError> {
         let cell = plan::find(on, id)?;
-        let is_only = cell.text().is_empty() && cell.children().len() == 1;
-        let Some(block) = on.children(id).next().filter(|_| is_only) else {
-            return Ok(false);
-        };
-        let kind = self.schema.number_of(block.kind());
-        if !kind.is_some_and(|kind| self.schema.is_text_block(kind)) {
+        if !cell.text().is_empty() {
             return Ok(false);
         }
-        on.spend_steps(&|_| cost::LOOKED_UP * block.children().len())?;
-        let mut line = on.children(block.id());
-        Ok(line.all(|text| self.is_text(text) && text.text().is_empty()))
+        // The cell itself can be the text block.
+        if self.has_line(cell) || cell.children().is_empty() {
+            return self.is_line_blank(on, cell);
+        }
+        let block = on.children(id).next();
+        let Some(block) = block.filter(|_| cell.children().len() == 1) else {
+            return Ok(false);
+        };
+        match block.text().is_empty() {
+            true if self.has_line(block) => self.is_line_blank(on, block),
+            // A block with text of its own, and not an image: as a new cell has.
+            true if block.children().is_empty() => {
+                let kind = self.schema.number_of(cell.kind());
+                let new = kind.and_then(|kind| fit::filled(self.schema, kind));
+                let content = new.map(NodeSpec::into_children).unwrap_or_default();
+                Ok(matches!(content.as_slice(), [new] if is_like(block, new)))
+            }
+            _ => Ok(false),
+        }
     }
 
-    /// Whether a node is nothing but a text.
-    fn is_text(&self, node: &Node) -> bool {
+    fn has_line(&self, node: &Node) -> bool {
         let kind = self.schema.number_of(node.kind());
-        kind.is_some_and(|kind| self.schema.has_text(kind)) && node.children().is_empty()
+        kind.is_some_and(|kind| self.schema.is_text_block(kind))
     }
+
+    /// Whether a node has nothing but empty texts.
+    fn is_line_blank<E: BlockEdits>(&self, on: &E, block: &Node) -> Result<bool, EditError> {
+        on.spend_steps(&|_| cost::LOOKED_UP * block.children().len())?;
+        let mut line = on.children(block.id());
+        Ok(line.all(|text| text.text().is_empty() && self.is_text(block, text)))
+    }
+
+    /// Whether a node in a text block is a text and, even if it has no characters, no other part
+    /// of the line, such as an image.
+    fn is_text(&self, block: &Node, node: &Node) -> bool {
+        let of = self.schema.number_of(block.kind());
+        let text = of.and_then(|of| fit::text_kind(self.schema, of));
+        text.is_some()
+            && text == self.schema.number_of(node.kind())
+            && node.attributes().is_empty()
+            && node.children().is_empty()
+    }
+}
+
+/// The first descendant without children, or the node itself.
+pub(super) fn first_leaf<E: BlockEdits>(on: &E, id: &NodeId) -> Result<NodeId, EditError> {
+    let mut leaf = plan::find(on, id)?;
+    while let Some(child) = on.children(leaf.id()).next() {
+        on.spend_steps(&|_| cost::LOOKED_UP)?;
+        leaf = child;
+    }
+    Ok(leaf.id().clone())
 }
 
 /// Whether a node is as a new one would be without its content.

@@ -112,6 +112,55 @@ impl Layout {
     }
 }
 
+/// How many places the cells take at most, and how many [`Layout::new`] looks at.
+pub(super) fn taken(rows: &[Vec<Span>]) -> usize {
+    let mut places = 0_usize;
+    for (top, row) in rows.iter().enumerate() {
+        for span in row {
+            let rows = span.rows.min(rows.len() - top);
+            places = places.saturating_add(span.columns.saturating_mul(rows));
+        }
+    }
+    places.min(Layout::MOST)
+}
+
+/// The most columns that a table is given so that not more than some places have no cell. It is the
+/// width of one of its rows, and not less than the most cells in one. Cells that reach into rows
+/// below theirs do not count there.
+fn width_to_fill(rows: &[Vec<Span>], most_missing: usize) -> usize {
+    let width = |row: &Vec<Span>| {
+        let columns = row.iter().map(|span| span.columns);
+        columns.fold(0, usize::saturating_add)
+    };
+    let mut widths: Vec<usize> = rows.iter().map(width).collect();
+    widths.sort_unstable();
+    let (mut found, mut below) = (0, 0_usize);
+    for (rows, &width) in widths.iter().enumerate() {
+        if width.saturating_mul(rows).saturating_sub(below) <= most_missing {
+            found = width;
+        }
+        below = below.saturating_add(width);
+    }
+    let cells = rows.iter().map(Vec::len).max();
+    found.max(cells.unwrap_or(0))
+}
+
+/// Cuts cells, the last of a row first, so that at most some places have no cell, unless there are
+/// more because rows have fewer cells than others.
+pub(super) fn cut_to_fill(rows: &mut [Vec<Span>], most_missing: usize) {
+    let width = width_to_fill(rows, most_missing);
+    for row in rows {
+        // The cells after this one have at least one column each.
+        let mut left = width;
+        let mut after = row.len();
+        for span in row {
+            after -= 1;
+            span.columns = span.columns.min(left - after);
+            left -= span.columns;
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -161,6 +210,29 @@ mod tests {
         assert_eq!(drawn(&rows).unwrap(), ["..", "aa", "b."]);
         assert_eq!(drawn(&[]).unwrap(), Vec::<String>::new());
         assert_eq!(drawn(&[&[], &[]]).unwrap(), ["", ""]);
+    }
+
+    #[test]
+    fn cells_are_cut_to_the_widest_row_that_the_others_can_fill() {
+        let cut = |rows: &[&[usize]], most_missing| {
+            let spans = |row: &&[usize]| -> Vec<Span> {
+                let columns = row.iter();
+                columns.map(|&columns| Span { columns, rows: 1 }).collect()
+            };
+            let mut rows: Vec<Vec<Span>> = rows.iter().map(spans).collect();
+            cut_to_fill(&mut rows, most_missing);
+            let columns = |row: &Vec<Span>| row.iter().map(|span| span.columns).collect();
+            rows.iter().map(columns).collect::<Vec<Vec<_>>>()
+        };
+        let rows: [&[usize]; 3] = [&[9, 1], &[2], &[1, 3, 1]];
+        assert_eq!(cut(&rows, 13), [vec![9, 1], vec![2], vec![1, 3, 1]]);
+        assert_eq!(cut(&rows, 12), [vec![4, 1], vec![2], vec![1, 3, 1]]);
+        // All have as many columns as there are cells in one row.
+        assert_eq!(cut(&rows, 0), [vec![2, 1], vec![2], vec![1, 1, 1]]);
+        assert_eq!(
+            cut(&[&[], &[usize::MAX, usize::MAX]], 5),
+            [vec![], vec![1, 1]]
+        );
     }
 
     #[test]

@@ -13,6 +13,11 @@ impl Table<'_> {
     /// Adds a row before another, or after the last. Cells that reach across grow. The others are
     /// headers where those beside them are, but for a row or a column of headers at an edge.
     pub(super) fn add_row<E: BlockEdits>(&self, on: &mut E, at: usize) -> Result<(), EditError> {
+        self.check_size(self.width, self.height() + 1)?;
+        let row = self.table_type(TableRole::Row)?;
+        if !self.schema.can_be_made(row) {
+            return Err(refused(&self.id, "a new row must not require attributes"));
+        }
         let like = reference(at, self.height(), |row| self.is_header_row(row));
         let (mut cells, mut column) = (Vec::new(), 0);
         while column < self.width {
@@ -34,7 +39,6 @@ impl Table<'_> {
                 }
             }
         }
-        let row = self.table_type(TableRole::Row)?;
         let spec = NodeSpec::new(self.schema.kind_of(row).clone());
         let spec = spec.with_attributes(self.schema.new_attributes(row));
         let index = match self.rows.get(at) {
@@ -47,12 +51,14 @@ impl Table<'_> {
 
     /// Adds a column before another, or after the last, as [`add_row`](Self::add_row) does a row.
     pub(super) fn add_column<E: BlockEdits>(&self, on: &mut E, at: usize) -> Result<(), EditError> {
+        self.check_size(self.width + 1, self.height())?;
         let like = reference(at, self.width, |column| self.is_header_column(column));
         let mut row = 0;
         while row < self.height() {
             match self.across_column(row, at) {
                 Some(cell) => {
                     let Span { columns, rows } = cell.area.span();
+                    self.check_columns(columns + 1)?;
                     let span = Span {
                         columns: columns + 1,
                         rows,

@@ -12,14 +12,17 @@ mod lines;
 mod read;
 mod repair;
 
-use std::collections::HashMap;
+use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
 
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
-use crate::{EditError, NodeId, Position, Selection, TextSelection, cost, plan};
-use read::Table;
+use crate::{
+    EditError, Fragment, Node, NodeId, Position, Selection, TextSelection, cost, plan, walk,
+};
+use layout::Area;
+use read::{Cell, Table};
 
 /// A side of a cell, on which a row or a column is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,7 +85,8 @@ pub enum TableEdit {
 /// # Errors
 ///
 /// [`EditError::NotInTable`] if there is no such cell or table, [`EditError::TableRule`] if the
-/// table does not allow the edit. Then nothing was changed. An error of an edit.
+/// table does not allow the edit. An error of an edit. After an error the draft is to be dropped:
+/// a repair or a part of the edit may be in it.
 pub fn edit<E: BlockEdits>(
     on: &mut E,
     schema: Option<&Schema>,
@@ -102,7 +106,7 @@ pub fn edit<E: BlockEdits>(
     }
     let (first, last, table) = match shared_table(on, schema, first, last)? {
         Some(found) => found,
-        None if cells_around(on, schema, first)?.is_empty() => {
+        None if cell_around(on, schema, first)?.is_none() => {
             return Err(missing(TableRole::Cell));
         }
         None => return Err(not_in_table(last, TableRole::Cell)),
@@ -132,42 +136,194 @@ pub fn edit<E: BlockEdits>(
 
 /// Deletes the content of all cells from one to another, if two positions are in different cells of
 /// a table. Both are then where the caret is. Otherwise nothing is changed.
+///
+/// An end before the first character of its cell is moved to the end of the last cell before it
+/// that is not empty, or to that of the cell of the start, first.
 pub fn clear_between<E: BlockEdits>(
     on: &mut E,
     schema: Option<&Schema>,
     start: &mut Position,
     end: &mut Position,
 ) -> Result<(), EditError> {
+    let given = end.clone();
+    let over = cells_over(on, schema, start, end)?;
+    if given != *end {
+        move_selected(on, start, &given, end)?;
+    }
+    let Some((table, first, area)) = over else {
+        return Ok(());
+    };
+    let carets = Carets::in_cells(on, &table, |_, cell| Ok(area.has_start(&cell.area)))?;
+    table.clear(on, area)?;
+    let caret = Position::new(cells::first_leaf(on, &first)?, 0);
+    carets.put(on, &caret)?;
+    (*start, *end) = (caret.clone(), caret);
+    Ok(())
+}
+
+/// The cells whose content [`clear_between`] deletes, as a table.
+///
+/// # Errors
+///
+/// The first error of `visit`, which is called for each node and its characters before it is
+/// copied. An error of an edit.
+pub fn copy_between<E: BlockEdits>(
+    on: &E,
+    schema: Option<&Schema>,
+    start: &Position,
+    end: &Position,
+    visit: impl Fn(&Node, &Range<usize>) -> Result<(), EditError>,
+) -> Result<Option<Fragment>, EditError> {
+    let Some((table, _, area)) = cells_over(on, schema, start, &mut end.clone())? else {
+        return Ok(None);
+    };
+    let mut nodes = vec![plan::find(on, &table.id)?];
+    for row in &table.rows[area.top..area.bottom] {
+        let cells = table.cells[row.cells.clone()].iter();
+        let cells = cells.filter(|cell| area.has_start(&cell.area));
+        let mut cells = cells.peekable();
+        // A row without cells may not be allowed.
+        if cells.peek().is_some() {
+            nodes.push(plan::find(on, &row.id)?);
+        }
+        for cell in cells {
+            for node in on.descendants(&cell.id) {
+                on.spend_steps(&|_| cost::LOOKED_UP)?;
+                nodes.push(node);
+            }
+        }
+    }
+    Fragment::of(nodes, visit).map(Some)
+}
+
+/// The cells that a range is over, if it is over more than one: their table, the first of them and
+/// their area. Moves the end as [`clear_between`] does.
+fn cells_over<'s, E: BlockEdits>(
+    on: &E,
+    schema: Option<&'s Schema>,
+    start: &Position,
+    end: &mut Position,
+) -> Result<Option<(Table<'s>, NodeId, Area)>, EditError> {
     let schema = schema.filter(|schema| schema.table_type(TableRole::Table).is_some());
     let Some(schema) = schema.filter(|_| start.node_id != end.node_id) else {
-        return Ok(());
+        return Ok(None);
     };
     let shared = shared_table(on, schema, &start.node_id, &end.node_id)?;
     let Some((first, last, table)) = shared.filter(|(first, last, _)| first != last) else {
-        return Ok(());
+        return Ok(None);
     };
-    // Of a selection elsewhere, nothing moves.
-    let is_here = match on.selected() {
-        Some(Selection::Text(TextSelection { anchor, focus })) => [anchor, focus]
-            .iter()
-            .all(|at| [&*start, &*end].contains(at)),
-        _ => false,
+    let table = match Table::read(on, schema, &table) {
+        // A range in a table that is too large is one as elsewhere.
+        Err(EditError::TableRule { .. }) => return Ok(None),
+        table => table?,
     };
-    let table = Table::read(on, schema, &table)?;
-    let ends = table.cell(&first).zip(table.cell(&last));
-    let (first, last) = ends.ok_or_else(|| not_in_table(&first, TableRole::Cell))?;
-    table.clear(on, first.area.around(&last.area))?;
-    let mut caret = plan::find(on, &first.id)?;
-    while let Some(child) = on.children(caret.id()).next() {
+    let number = |id: &NodeId| table.cells.iter().position(|cell| cell.id == *id);
+    let Some((first, mut last)) = number(&first).zip(number(&last)) else {
+        return Ok(None);
+    };
+    if first < last && is_before_text(on, &table.cells[last].id, end)? {
+        last -= 1;
+        while first < last && table.is_blank(on, &table.cells[last].id)? {
+            on.spend_steps(&|_| cost::LOOKED_UP)?;
+            last -= 1;
+        }
+        *end = end_of(on, &table.cells[last].id)?;
+        if first == last {
+            return Ok(None);
+        }
+    }
+    let (first, last) = (&table.cells[first], &table.cells[last]);
+    let (area, first) = (first.area.around(&last.area), first.id.clone());
+    Ok(Some((table, first, area)))
+}
+
+/// Whether a position is before all characters of a node.
+fn is_before_text<E: BlockEdits>(on: &E, id: &NodeId, at: &Position) -> Result<bool, EditError> {
+    let mut node = Some(plan::find(on, id)?);
+    while let Some(around) = node.filter(|node| *node.id() != at.node_id) {
         on.spend_steps(&|_| cost::LOOKED_UP)?;
-        caret = child;
+        let is_empty = around.text().is_empty();
+        node = on.children(around.id()).next().filter(|_| is_empty);
     }
-    let caret = Position::new(caret.id().clone(), 0);
-    if is_here {
-        on.select_text(Selection::new(caret.clone(), caret.clone()))?;
+    Ok(node.is_some() && at.offset == 0)
+}
+
+/// The position behind all characters of a node.
+fn end_of<E: BlockEdits>(on: &E, id: &NodeId) -> Result<Position, EditError> {
+    let mut node = plan::find(on, id)?;
+    while let Some(last) = node.children().len().checked_sub(1) {
+        on.spend_steps(&|_| cost::LOOKED_UP)?;
+        let child = node.children().get(last);
+        node = plan::find(on, child.unwrap_or(id))?;
     }
-    (*start, *end) = (caret.clone(), caret);
-    Ok(())
+    Ok(Position::new(node.id().clone(), node.text().len()))
+}
+
+/// Moves one end of the selection, if that is from `start` to `end`.
+fn move_selected<E: BlockEdits>(
+    on: &mut E,
+    start: &Position,
+    end: &Position,
+    to: &Position,
+) -> Result<(), EditError> {
+    let moved = match on.selected() {
+        Some(Selection::Text(TextSelection { anchor, focus })) => {
+            if (anchor, focus) == (start, end) {
+                Selection::new(anchor.clone(), to.clone())
+            } else if (focus, anchor) == (start, end) {
+                Selection::new(to.clone(), focus.clone())
+            } else {
+                return Ok(());
+            }
+        }
+        _ => return Ok(()),
+    };
+    on.select_text(moved)
+}
+
+/// The ends of the selected text that are in cells whose content is deleted.
+struct Carets {
+    selected: Option<TextSelection>,
+    are_in: [bool; 2],
+}
+
+impl Carets {
+    fn in_cells<E: BlockEdits>(
+        on: &E,
+        table: &Table<'_>,
+        is_one: impl Fn(&E, &Cell) -> Result<bool, EditError>,
+    ) -> Result<Self, EditError> {
+        let selected = match on.selected() {
+            Some(Selection::Text(selected)) => Some(selected.clone()),
+            _ => None,
+        };
+        let mut are_in = [false; 2];
+        if let Some(TextSelection { anchor, focus }) = &selected {
+            for (is_in, end) in are_in.iter_mut().zip([anchor, focus]) {
+                *is_in = match table.cell_around(on, &end.node_id)? {
+                    Some(cell) => is_one(on, cell)?,
+                    None => false,
+                };
+            }
+        }
+        Ok(Self { selected, are_in })
+    }
+
+    /// Moves them to a position. The other end of the selection stays.
+    fn put<E: BlockEdits>(self, on: &mut E, at: &Position) -> Result<(), EditError> {
+        let Some(TextSelection { anchor, focus }) = self.selected else {
+            return Ok(());
+        };
+        let [anchor_moves, focus_moves] = self.are_in;
+        if !anchor_moves && !focus_moves {
+            return Ok(());
+        }
+        let place = |moves, end| if moves { at.clone() } else { end };
+        on.select_text(Selection::new(
+            place(anchor_moves, anchor),
+            place(focus_moves, focus),
+        ))
+    }
 }
 
 fn not_in_table(id: &NodeId, role: TableRole) -> EditError {
@@ -199,26 +355,32 @@ fn table_around<E: BlockEdits>(
     Ok(None)
 }
 
-/// The cells that a node is or is in, the innermost first, each with its table.
-fn cells_around<E: BlockEdits>(
+/// The innermost cell that a node is or is in, with its table. A row, a table and what is beside the
+/// cells of one are in none.
+fn cell_around<E: BlockEdits>(
     on: &E,
     schema: &Schema,
     id: &NodeId,
-) -> Result<Vec<(NodeId, NodeId)>, EditError> {
-    let mut path = Vec::new();
-    for node in on.node(id).into_iter().chain(on.ancestors(id)) {
+) -> Result<Option<(NodeId, NodeId)>, EditError> {
+    let mut path = on.node(id).into_iter().chain(on.ancestors(id));
+    let mut next = || -> Result<Option<(&Node, Option<TableRole>)>, EditError> {
         on.spend_steps(&|_| cost::LOOKED_UP)?;
-        path.push((node.id(), schema.table_role(node.kind())));
+        let node = path.next();
+        Ok(node.map(|node| (node, schema.table_role(node.kind()))))
+    };
+    while let Some((cell, role)) = next()? {
+        match role {
+            None => {}
+            Some(TableRole::Cell | TableRole::HeaderCell) => {
+                let (row, table) = (next()?, next()?);
+                let is_row = row.is_some_and(|(_, role)| role == Some(TableRole::Row));
+                let table = table.filter(|(_, role)| is_row && *role == Some(TableRole::Table));
+                return Ok(table.map(|(table, _)| (cell.id().clone(), table.id().clone())));
+            }
+            Some(_) => break,
+        }
     }
-    let cells = path.windows(3).filter_map(|nodes| match nodes {
-        [
-            (cell, Some(TableRole::Cell | TableRole::HeaderCell)),
-            (_, Some(TableRole::Row)),
-            (table, Some(TableRole::Table)),
-        ] => Some(((*cell).clone(), (*table).clone())),
-        _ => None,
-    });
-    Ok(cells.collect())
+    Ok(None)
 }
 
 /// The cells around two nodes in the innermost table around both, and the table.
@@ -228,13 +390,34 @@ fn shared_table<E: BlockEdits>(
     first: &NodeId,
     last: &NodeId,
 ) -> Result<Option<(NodeId, NodeId, NodeId)>, EditError> {
-    let around_last = cells_around(on, schema, last)?.into_iter();
-    let around_last: HashMap<NodeId, NodeId> =
-        around_last.map(|(cell, table)| (table, cell)).collect();
-    let around_first = cells_around(on, schema, first)?.into_iter();
-    let mut shared = around_first.filter_map(|(cell, table)| {
-        let other = around_last.get(&table)?.clone();
-        Some((cell, other, table))
-    });
-    Ok(shared.next())
+    let Some(fork) = walk::fork(on, plan::find(on, first)?, plan::find(on, last)?) else {
+        return Ok(None);
+    };
+    on.spend_steps(&|_| fork.steps())?;
+    let (role, common) = (|node: &Node| schema.table_role(node.kind()), fork.common);
+    let (table, level) = match role(common) {
+        Some(TableRole::Table) => (Some(common), 1),
+        Some(TableRole::Row) => (common.parent().and_then(|table| on.node(table)), 0),
+        // Both are in one cell, if in any.
+        _ => {
+            let around = cell_around(on, schema, common.id())?;
+            return Ok(around.map(|(cell, table)| (cell.clone(), cell, table)));
+        }
+    };
+    let is_cell = |role| matches!(role, TableRole::Cell | TableRole::HeaderCell);
+    let cell = |path: &[&Node]| {
+        // A row or a table in the cell is in no cell of its own.
+        let innermost = path.iter().rev().find_map(|node| role(node));
+        let is_in_row =
+            level == 0 || path.first().and_then(|row| role(row)) == Some(TableRole::Row);
+        let cell = path.get(level).filter(|_| is_in_row);
+        let cell = cell.filter(|cell| role(cell).is_some_and(is_cell));
+        cell.filter(|_| innermost.is_some_and(is_cell))
+            .map(|cell| cell.id().clone())
+    };
+    let cells = cell(&fork.to_one).zip(cell(&fork.to_other));
+    let table = table.filter(|table| role(table) == Some(TableRole::Table));
+    Ok(cells
+        .zip(table)
+        .map(|((first, last), table)| (first, last, table.id().clone())))
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::layout::{Area, Layout, Span};
+use super::layout::{self, Area, Layout, Span};
 use super::refused;
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
@@ -13,8 +13,15 @@ pub(super) const COLUMNS: &str = "colspan";
 pub(super) const ROWS: &str = "rowspan";
 pub(super) const WIDTHS: &str = "colwidth";
 
-/// The most columns, and the most rows, that a cell spans; more in an attribute are as many.
-const MOST_SPANNED: usize = 1000;
+/// The most columns that a cell spans; more in an attribute are as many. Rows end with the table.
+const MOST_COLUMNS: usize = 1000;
+
+/// The most places without a cell for which a repair adds cells as attributes say. If there are
+/// more, cells are cut first, because one attribute can claim a thousand columns.
+const MOST_MISSING: usize = 10_000;
+
+/// Why a table is not read, or not made larger.
+const TOO_LARGE: &str = "it has at most 1,048,576 places for cells";
 
 pub(super) struct Cell {
     pub(super) id: NodeId,
@@ -95,10 +102,19 @@ impl<'s> Table<'s> {
                 cells: first..cells.len(),
             });
         }
-        let layout = Layout::new(&spans);
-        let layout =
-            layout.ok_or_else(|| refused(id, "it has at most 1,048,576 places for cells"))?;
-        on.spend_steps(&|_| layout.width * rows.len() / cost::SIBLINGS)?;
+        let spend = |places: usize| on.spend_steps(&|_| places / cost::SIBLINGS);
+        spend(layout::taken(&spans))?;
+        let is_full = |layout: &Layout| layout.missing.iter().sum::<usize>() <= MOST_MISSING;
+        let layout = match Layout::new(&spans).filter(is_full) {
+            Some(layout) => Some(layout),
+            None => {
+                layout::cut_to_fill(&mut spans, MOST_MISSING);
+                spend(layout::taken(&spans))?;
+                Layout::new(&spans)
+            }
+        };
+        let layout = layout.ok_or_else(|| refused(id, TOO_LARGE))?;
+        spend(layout.missing.iter().sum())?;
         let mut places = vec![0; layout.width * rows.len()];
         steps(places.len());
         for (nth, area) in layout.areas.iter().enumerate() {
@@ -123,6 +139,22 @@ impl<'s> Table<'s> {
         self.rows.len()
     }
 
+    /// Refuses a size with which the table could not be read again.
+    pub(super) fn check_size(&self, width: usize, height: usize) -> Result<(), EditError> {
+        match width * height > Layout::MOST {
+            true => Err(refused(&self.id, TOO_LARGE)),
+            false => Ok(()),
+        }
+    }
+
+    /// Refuses a number of columns of one cell that would be read as another.
+    pub(super) fn check_columns(&self, columns: usize) -> Result<(), EditError> {
+        match columns > MOST_COLUMNS {
+            true => Err(refused(&self.id, "a cell spans at most 1,000 columns")),
+            false => Ok(()),
+        }
+    }
+
     /// The cell that takes a place.
     pub(super) fn at(&self, row: usize, column: usize) -> &Cell {
         &self.cells[self.places[row * self.width + column]]
@@ -130,6 +162,23 @@ impl<'s> Table<'s> {
 
     pub(super) fn cell(&self, id: &NodeId) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.id == *id)
+    }
+
+    /// The cell of this table that a node is or is in.
+    pub(super) fn cell_around<E: BlockEdits>(
+        &self,
+        on: &E,
+        id: &NodeId,
+    ) -> Result<Option<&Cell>, EditError> {
+        let (mut cell, mut row) = (None, None);
+        for node in on.node(id).into_iter().chain(on.ancestors(id)) {
+            on.spend_steps(&|_| cost::LOOKED_UP)?;
+            if *node.id() == self.id {
+                return Ok(cell.and_then(|cell| self.cell(cell)));
+            }
+            (cell, row) = (row, Some(node.id()));
+        }
+        Ok(None)
     }
 
     /// The cells that begin in an area.
@@ -141,9 +190,9 @@ impl<'s> Table<'s> {
     /// The index among a row's children at which a cell of a column belongs.
     pub(super) fn index_at(&self, row: usize, column: usize) -> usize {
         let row = &self.rows[row];
-        let mut cells = self.cells[row.cells.clone()].iter();
-        let next = cells.find(|cell| cell.area.left >= column);
-        next.map_or(row.len, |cell| cell.index)
+        let cells = &self.cells[row.cells.clone()];
+        let next = cells.partition_point(|cell| cell.area.left < column);
+        cells.get(next).map_or(row.len, |cell| cell.index)
     }
 
     /// Whether all cells of a row are headers.
@@ -172,7 +221,8 @@ impl<'s> Table<'s> {
                 attributes.push((name.to_owned(), number.into()));
             }
         }
-        if stored(WIDTHS)?.is_some() || widths.is_some() {
+        // What is no list of widths is left alone.
+        if widths.is_some() || matches!(stored(WIDTHS)?, Some(Value::Array(_))) {
             let widths = widths.map_or(Value::Null, Value::Array);
             attributes.push((WIDTHS.to_owned(), widths));
         }
@@ -182,18 +232,18 @@ impl<'s> Table<'s> {
 
 /// The span that attributes say, within its bounds, and whether they say just that.
 fn span_of(attributes: &Attributes) -> (Span, bool) {
-    let number = |name| {
+    let number = |name, most: usize| {
         let value = attributes.get(name);
         let number = value.map_or(Some(1), Value::as_u64);
         let whole = value.and_then(Value::as_f64).unwrap_or(1.0);
         // A number that is too large for an integer is as well.
         let clamped = match number {
-            Some(number) => number.clamp(1, MOST_SPANNED as u64) as usize,
-            None => whole.clamp(1.0, MOST_SPANNED as f64) as usize,
+            Some(number) => number.clamp(1, most as u64) as usize,
+            None => whole.clamp(1.0, most as f64) as usize,
         };
         (clamped, number == Some(clamped as u64))
     };
-    let (columns, rows) = (number(COLUMNS), number(ROWS));
+    let (columns, rows) = (number(COLUMNS, MOST_COLUMNS), number(ROWS, Layout::MOST));
     let span = Span {
         columns: columns.0,
         rows: rows.0,

@@ -1,14 +1,10 @@
 //! Repairs a table whose cells do not fill it: `fixTable` of prosemirror-tables.
 
 use super::read::{self, Table};
-use super::refused;
 use crate::block_edits::BlockEdits;
 use crate::fit::{self, FitEdit};
 use crate::schema::{Schema, TableRole};
 use crate::{EditError, Node, NodeId, Position, Value, cost};
-
-/// The most cells that a repair adds. One attribute can claim a thousand columns.
-const MOST_MISSING: usize = 10_000;
 
 impl<'s> Table<'s> {
     /// Reads a table and repairs it. A table without any cell is deleted.
@@ -52,8 +48,13 @@ impl<'s> Table<'s> {
         for cell in &self.cells {
             let span = cell.area.span();
             if cell.span != Some(span) {
-                let widths = cell.widths.as_deref();
-                let widths = widths.and_then(|it| read::without(it, span.columns..usize::MAX));
+                let widths = cell
+                    .widths
+                    .clone()
+                    .and_then(|it| match it.len() > span.columns {
+                        true => read::without(&it, span.columns..usize::MAX),
+                        false => Some(it),
+                    });
                 self.set_span(on, cell, span, widths)?;
             }
         }
@@ -62,9 +63,6 @@ impl<'s> Table<'s> {
 
     /// Adds a cell for each place that has none, of the role of the first cell in its row.
     fn add_missing<E: BlockEdits>(&self, on: &mut E, at_start: bool) -> Result<(), EditError> {
-        if self.missing.iter().sum::<usize>() > MOST_MISSING {
-            return Err(refused(&self.id, "at most 10,000 cells may be missing"));
-        }
         let is_short = |row: &usize| self.missing[*row] > 0;
         let first = (0..self.height()).find(is_short);
         let last = (0..self.height()).rfind(is_short);

@@ -6,7 +6,7 @@ import {
   setBlockType, splitBlock, toggleMark, wrapIn,
 } from "prosemirror-commands"
 import {liftListItem, sinkListItem, splitListItem, wrapInList} from "prosemirror-schema-list"
-import {EditorState, NodeSelection, TextSelection} from "prosemirror-state"
+import {EditorState, NodeSelection, Selection, TextSelection} from "prosemirror-state"
 import {
   CellSelection, TableMap, addColumnAfter, addColumnBefore, addRowAfter, addRowBefore,
   deleteCellSelection, deleteColumn, deleteRow, deleteTable, fixTables, mergeCells,
@@ -100,7 +100,9 @@ const ranged = of("range", "range", "edges")
 // --- Commands ---
 
 // A selection of cells in place of one of text from one cell to another, and null if the table is
-// not whole. Plugins of tables do the same.
+// not whole. A selection that ends before the text of a cell is one up to the last cell before it
+// that is not empty. The plugin of prosemirror-tables makes that a selection of the first block,
+// and does not change one within the text of two cells.
 function overCells(selection) {
   const around = $pos => {
     const found = []
@@ -116,9 +118,23 @@ function overCells(selection) {
   for (const [start, cell] of around($from)) {
     if (!last.has(start)) continue
     if (last.get(start) == cell) return selection
-    const doc = $from.doc
-    if (TableMap.get(doc.resolve(start).parent).problems) return null
-    return CellSelection.create(doc, cell, last.get(start))
+    const doc = $from.doc, table = doc.resolve(start).parent
+    if (TableMap.get(table).problems) return null
+    const cells = []
+    table.forEach((row, offset) => row.forEach((_, inRow) => cells.push(start + offset + 1 + inRow)))
+    let nth = cells.indexOf(last.get(start))
+    const {depth} = doc.resolve(cells[nth] + 1)
+    if ($to.pos == $to.start(depth) + $to.depth - depth) {
+      const isEmpty = ({firstChild, childCount}) =>
+        childCount == 1 && firstChild.isTextblock && !firstChild.childCount
+      do nth--
+      while (cells[nth] != cell && isEmpty(doc.nodeAt(cells[nth])))
+      if (cells[nth] == cell) {
+        const end = doc.resolve(cell + doc.nodeAt(cell).nodeSize - 1)
+        return TextSelection.between($from, Selection.near(end, -1).$to)
+      }
+    }
+    return CellSelection.create(doc, cell, cells[nth])
   }
   return selection
 }
@@ -127,7 +143,7 @@ const emptying = command => (current, dispatch) => {
   if (!selection) throw new Error("a table that is not whole")
   return selection instanceof CellSelection
     ? deleteCellSelection(current.apply(current.tr.setSelection(selection)), dispatch)
-    : command(current, dispatch)
+    : command(current.apply(current.tr.setSelection(selection)), dispatch)
 }
 // Other commands replace the content of one of the cells as well.
 const withinCell = command => (current, dispatch) => {

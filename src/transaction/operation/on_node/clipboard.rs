@@ -1,12 +1,16 @@
 //! The clipboard and the selection.
 
+use std::ops::Range;
+
 use serde::{Deserialize, Serialize};
 
 use super::fitting::fits;
 use super::range::{self, CheckedRange};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::fit::FitEdit;
-use crate::document::{Budget, EditError, Fragment, Limit, Selection, block_edits, cost, plan};
+use crate::document::{
+    Budget, EditError, Fragment, Limit, Node, Selection, block_edits, cost, plan, table,
+};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::error::OperationError;
@@ -263,10 +267,10 @@ impl OperationOn<NodeId> for SelectRange {
     }
 }
 
-/// The nodes of a range, clipped at both ends.
+/// The nodes of a range, clipped at both ends, or the cells that it is over, whole.
 fn copied(on: &Draft, over: &CheckedRange) -> Result<Fragment, EditError> {
-    let around = on.schema().is_some();
-    Fragment::clipped(on, &over.start, &over.end, around, |node, text| {
+    let (around, CheckedRange { start, end }) = (on.schema().is_some(), over);
+    let visit = |node: &Node, text: &Range<usize>| {
         // A whole text is shared with the copy.
         let copied = match text.len() == node.text().len() {
             true => 0,
@@ -275,7 +279,11 @@ fn copied(on: &Draft, over: &CheckedRange) -> Result<Fragment, EditError> {
         on.spend(Limit::Steps, |_| {
             cost::NODE + cost::marks(node.marks()) + copied
         })
-    })
+    };
+    match table::copy_between(on, on.schema(), start, end, visit)? {
+        Some(cells) => Ok(cells),
+        None => Fragment::clipped(on, start, end, around, visit),
+    }
 }
 
 /// Puts copied nodes on the clipboard, unless there are none.

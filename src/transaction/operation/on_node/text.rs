@@ -5,7 +5,7 @@ use std::ops::{Bound, Range, RangeBounds};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::fitting::{fits, fits_blocks, is_text};
+use super::fitting::{first_text, fits, fits_blocks, is_text};
 use super::range::{self, reselect};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
 use crate::document::fit::FitEdit;
@@ -248,14 +248,49 @@ impl OperationOn<NodeId> for ReplaceText {
             return replace(on, id, start..end, text);
         }
         let over = range::resolve(on, id, start, Some(end), self.end_node_id.as_ref())?;
+        // In an emptied cell the marks are gone.
+        let marks = marks_typed_over(on, &over.start)?;
+        let is_range = over.start != over.end;
         let over = range::emptied_cells(on, over)?;
+        let marks = match is_range && over.start == over.end && !text.is_empty() {
+            true => marks,
+            false => Vec::new(),
+        };
         if fits(on, &over, &FitEdit::Type(&text))? {
-            return Ok(());
+            return mark_typed(on, &over.start.node_id, marks, &text);
         }
         range::delete_range(on, &over)?;
         let Position { node_id, offset } = over.start;
         replace(on, &node_id, offset..offset, text)
     }
+}
+
+/// The inclusive marks of the character at a position.
+fn marks_typed_over(on: &Draft, at: &Position) -> Result<Vec<Mark>, EditError> {
+    let Some(schema) = on.schema() else {
+        return Ok(Vec::new());
+    };
+    let marks = plan::find(on, &at.node_id)?.marks();
+    let near = marks.touching(&(at.offset..at.offset));
+    let marks = near.iter().filter(|mark| {
+        let range = mark.range.as_ref();
+        range.is_some_and(|range| range.contains(&at.offset))
+            && schema.is_inclusive(&mark.kind) == Some(true)
+    });
+    Ok(marks.cloned().collect())
+}
+
+/// Gives marks to the text that was typed into an emptied cell.
+fn mark_typed(on: &mut Draft, caret: &NodeId, marks: Vec<Mark>, text: &str) -> Edited {
+    if marks.is_empty() || on.node(caret).is_none() {
+        return Ok(());
+    }
+    let (id, typed) = (first_text(on, caret)?, 0..text.chars().count());
+    let marks = marks.into_iter().map(|mark| Mark {
+        range: Some(typed.clone()),
+        ..mark
+    });
+    Ok(on.set_marks(&id, marks.collect::<Vec<_>>())?)
 }
 
 /// Replaces each match of a [`Pattern`] in the node's text. In the replacement, `$1` or `${name}`
