@@ -794,6 +794,32 @@ fn tree_06_what_cut_removes_from_cells_is_on_the_clipboard() {
     assert_eq!(texts, [1, 1, 0, 0]);
 }
 
+/// For each range in a table with spans.
+#[test]
+fn tree_06_cut_removes_no_character_that_is_not_on_the_clipboard() {
+    let ends: Vec<(char, usize)> = ('a'..='f').flat_map(|id| [(id, 0), (id, 1)]).collect();
+    let mut removed = 0;
+    for (start, from) in &ends {
+        for (end, to) in &ends {
+            let editor = opened(&["aab", "cdb", "cef"]);
+            let over = TextSpan::to(*from, format!("{end}-text"), *to);
+            let cut = cut_range(over).on(format!("{start}-text"));
+            if editor.execute([cut]).is_err() {
+                continue;
+            }
+            let clipboard = serde_json::to_string(&editor.clipboard()).unwrap();
+            let is_copied = |id: &char| clipboard.contains(&format!("\"{id}\""));
+            let left = texts(&editor, "abcdef");
+            let gone = ('a'..='f').zip(&left).filter(|(_, text)| text.is_empty());
+            let gone: Vec<char> = gone.map(|(id, _)| id).collect();
+            let copied: Vec<char> = ('a'..='f').filter(is_copied).collect();
+            assert_eq!(gone, copied, "{start} {from} to {end} {to}");
+            removed += gone.len();
+        }
+    }
+    assert!(removed > 50, "only {removed} characters were removed");
+}
+
 #[test]
 fn tree_06_a_range_without_characters_empties_no_cell() {
     let rows = ["ab", "cd"];

@@ -153,7 +153,9 @@ pub mod internal {
     }
 
     pub mod table {
-        pub use crate::table::{TableEdit, clear_between, copy_between, edit};
+        pub use crate::table::{
+            TableEdit, clear_between, copy_between, edit, mark_typed, marks_at,
+        };
     }
 
     pub mod plan {

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
 use crate::{
-    EditError, Fragment, Node, NodeId, Position, Selection, TextSelection, cost, plan, walk,
+    EditError, Fragment, Mark, Node, NodeId, Position, Selection, TextSelection, cost, plan, walk,
 };
 use layout::Area;
 use read::{Cell, Table};
@@ -159,6 +159,43 @@ pub fn clear_between<E: BlockEdits>(
     carets.put(on, &caret)?;
     (*start, *end) = (caret.clone(), caret);
     Ok(())
+}
+
+/// The marks of the character at a position that go on in text typed over it.
+pub fn marks_at<E: BlockEdits>(
+    on: &E,
+    schema: Option<&Schema>,
+    at: &Position,
+) -> Result<Vec<Mark>, EditError> {
+    let Some(schema) = schema else {
+        return Ok(Vec::new());
+    };
+    let marks = plan::find(on, &at.node_id)?.marks();
+    let near = marks.touching(&(at.offset..at.offset));
+    let over = near.iter().filter(|mark| {
+        let range = mark.range.as_ref();
+        range.is_some_and(|range| range.contains(&at.offset))
+            && schema.is_inclusive(&mark.kind) == Some(true)
+    });
+    Ok(over.cloned().collect())
+}
+
+/// Gives marks to the text that was typed where the caret was in an emptied cell.
+pub fn mark_typed<E: BlockEdits>(
+    on: &mut E,
+    caret: &NodeId,
+    marks: Vec<Mark>,
+    text: &str,
+) -> Result<(), EditError> {
+    if marks.is_empty() || text.is_empty() || on.node(caret).is_none() {
+        return Ok(());
+    }
+    let typed = 0..text.chars().count();
+    let marks = marks.into_iter().map(|mark| Mark {
+        range: Some(typed.clone()),
+        ..mark
+    });
+    on.set_all_marks(&cells::first_leaf(on, caret)?, marks.collect())
 }
 
 /// The cells whose content [`clear_between`] deletes, as a table.
@@ -355,8 +392,8 @@ fn table_around<E: BlockEdits>(
     Ok(None)
 }
 
-/// The innermost cell that a node is or is in, with its table. A row, a table and what is beside the
-/// cells of one are in none.
+/// The innermost cell that a node is or is in, with its table. A row, a table and what is beside
+/// the cells of one are in none.
 fn cell_around<E: BlockEdits>(
     on: &E,
     schema: &Schema,

@@ -171,12 +171,15 @@ impl<'s> Table<'s> {
         id: &NodeId,
     ) -> Result<Option<&Cell>, EditError> {
         let (mut cell, mut row) = (None, None);
-        for node in on.node(id).into_iter().chain(on.ancestors(id)) {
+        // Most are elsewhere, where an edit of others is no conflict.
+        let mut next = on.glimpse(id);
+        while let Some(node) = next {
             on.spend_steps(&|_| cost::LOOKED_UP)?;
             if *node.id() == self.id {
                 return Ok(cell.and_then(|cell| self.cell(cell)));
             }
             (cell, row) = (row, Some(node.id()));
+            next = node.parent().and_then(|parent| on.glimpse(parent));
         }
         Ok(None)
     }

@@ -139,7 +139,7 @@ const ROWS: &[Row] = &[
     row(TABLES, "toggleHeaderCell", "`toggleHeader` `cells`", 99.5, ""),
     row(TABLES, "toggleHeader", "`toggleHeader` `firstRow`, `firstColumn`", 99.5, ""),
     row(TABLES, "deleteCellSelection", "`clearCells`, `deleteRange`", 99.5, ""),
-    row(TABLES, "moveTableRow", "`moveTableRow`", 97.5, "rows in which no cell begins move along"),
+    row(TABLES, "moveTableRow", "`moveTableRow`", 97.5, "three or more rows that cells join move to their place"),
     row(TABLES, "moveTableColumn", "`moveTableColumn`", 97.5, "columns in which no cell begins move along"),
     row(TABLES, "fixTables", "`fixTable`", 95.0, "no column is added beside a cell that overlaps another"),
     other(TABLES, "goToNextCell", "`setSelection`", SELECTS),

@@ -210,7 +210,8 @@ pub fn insert_paragraph(offset: usize) -> NodeOperation {
 }
 
 /// Replaces a range by the end of a block and the beginning of another: [`insert_paragraph`] over a
-/// selection.
+/// selection. Cells of a table are emptied as by [`delete_range`](crate::dsl::delete_range), and
+/// the first of them has both blocks.
 pub fn insert_paragraph_over(extent: impl Into<TextSpan>) -> NodeOperation {
     let (offset, end, end_node_id) = extent.into().into_parts();
     InsertParagraph {

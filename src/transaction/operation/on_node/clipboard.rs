@@ -18,7 +18,8 @@ use crate::transaction::operation::unit;
 use crate::transaction::operation::{NodeRef, TextSpan};
 
 /// Copies characters, and all nodes between the first and the last, to the clipboard, clipped at
-/// both ends. The document is unchanged. An empty range leaves the clipboard unchanged.
+/// both ends. The document is unchanged. An empty range leaves the clipboard unchanged. Cells of a
+/// table that [`delete_range`](crate::dsl::delete_range) would empty are copied whole, as a table.
 pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     Copy {
@@ -58,7 +59,8 @@ impl OperationOn<NodeId> for Copy {
 }
 
 /// Copies a range to the clipboard, then deletes it: [`copy_range`], then
-/// [`delete_range`](crate::dsl::delete_range).
+/// [`delete_range`](crate::dsl::delete_range). What is removed from cells of a table is on the
+/// clipboard as a table.
 pub fn cut_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     Cut {
@@ -137,7 +139,8 @@ pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
     .into()
 }
 
-/// Replaces a range by the contents of the clipboard, or by a given fragment.
+/// Replaces a range by the contents of the clipboard, or by a given fragment. Cells of a table are
+/// emptied as by [`delete_range`](crate::dsl::delete_range), and the contents are in the first.
 pub fn paste_over(
     extent: impl Into<TextSpan>,
     fragment: impl Into<Option<Fragment>>,

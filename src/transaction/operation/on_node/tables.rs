@@ -94,7 +94,8 @@ table_operations! {
     /// content, and all have its other attributes.
     split_cell => SplitCell {} = |_| TableEdit::Split,
     r#"merge_cells("d").on("b"), split_cell().on("b")"# => "a bd / c _";
-    /// Makes cells headers, or plain cells if some of them are headers.
+    /// Makes cells headers, or plain cells if some of them are headers. The first row and the first
+    /// column are those of the table, whichever the cells are.
     toggle_header => ToggleHeader { part: HeaderPart = "Which cells." }
     or last_id toggle_header_up_to(part: HeaderPart) = |it| TableEdit::ToggleHeader(it.part),
     r#"toggle_header(HeaderPart::Rows).on("b")"# => "A B / c d";

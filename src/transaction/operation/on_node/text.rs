@@ -5,12 +5,12 @@ use std::ops::{Bound, Range, RangeBounds};
 use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
-use super::fitting::{first_text, fits, fits_blocks, is_text};
+use super::fitting::{fits, fits_blocks, is_text};
 use super::range::{self, reselect};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
 use crate::document::fit::FitEdit;
 use crate::document::{
-    Budget, EditError, Limit, Mark, Node, OBJECT, Overlay, Position, View, cost, plan,
+    Budget, EditError, Limit, Mark, Node, OBJECT, Overlay, Position, View, cost, plan, table,
 };
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -134,7 +134,11 @@ impl OperationOn<NodeId> for DeleteTextRange {
 /// A block here is a node that has no text of its own and only children without children. If the
 /// two nodes are not both in a block, the second node moves to the first only if the two are
 /// joined. A position in a deleted node moves to where the deleted characters of the first node
-/// were. From one cell of a table to another, the cells are emptied and stay.
+/// were.
+///
+/// Under a schema with tables, the cells in the smallest rectangle with both nodes in it are
+/// emptied and stay, and the caret is in the first. A cell before whose text the range ends is not
+/// one of them.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, dsl::*, transaction::TextSpan};
@@ -201,7 +205,8 @@ pub fn replace_text(start: usize, end: usize, text: impl Into<SmolStr>) -> NodeO
 
 /// Replaces a range that may span nodes, as typing over a selection does: deletes it, and inserts
 /// text. Under a schema the text has the marks of the first replaced character, but for those that
-/// are not [inclusive](crate::schema::MarkType::inclusive) and end with the range.
+/// are not [inclusive](crate::schema::MarkType::inclusive) and end with the range. Cells of a table
+/// are emptied as by [`delete_range`], and the text is in the first of them.
 pub fn type_over(
     start: usize,
     end_node_id: impl Into<NodeRef>,
@@ -249,48 +254,20 @@ impl OperationOn<NodeId> for ReplaceText {
         }
         let over = range::resolve(on, id, start, Some(end), self.end_node_id.as_ref())?;
         // In an emptied cell the marks are gone.
-        let marks = marks_typed_over(on, &over.start)?;
+        let marks = table::marks_at(on, on.schema(), &over.start)?;
         let is_range = over.start != over.end;
         let over = range::emptied_cells(on, over)?;
-        let marks = match is_range && over.start == over.end && !text.is_empty() {
-            true => marks,
-            false => Vec::new(),
-        };
+        let is_emptied = is_range && over.start == over.end;
         if fits(on, &over, &FitEdit::Type(&text))? {
-            return mark_typed(on, &over.start.node_id, marks, &text);
+            return match is_emptied {
+                true => Ok(table::mark_typed(on, &over.start.node_id, marks, &text)?),
+                false => Ok(()),
+            };
         }
         range::delete_range(on, &over)?;
         let Position { node_id, offset } = over.start;
         replace(on, &node_id, offset..offset, text)
     }
-}
-
-/// The inclusive marks of the character at a position.
-fn marks_typed_over(on: &Draft, at: &Position) -> Result<Vec<Mark>, EditError> {
-    let Some(schema) = on.schema() else {
-        return Ok(Vec::new());
-    };
-    let marks = plan::find(on, &at.node_id)?.marks();
-    let near = marks.touching(&(at.offset..at.offset));
-    let marks = near.iter().filter(|mark| {
-        let range = mark.range.as_ref();
-        range.is_some_and(|range| range.contains(&at.offset))
-            && schema.is_inclusive(&mark.kind) == Some(true)
-    });
-    Ok(marks.cloned().collect())
-}
-
-/// Gives marks to the text that was typed into an emptied cell.
-fn mark_typed(on: &mut Draft, caret: &NodeId, marks: Vec<Mark>, text: &str) -> Edited {
-    if marks.is_empty() || on.node(caret).is_none() {
-        return Ok(());
-    }
-    let (id, typed) = (first_text(on, caret)?, 0..text.chars().count());
-    let marks = marks.into_iter().map(|mark| Mark {
-        range: Some(typed.clone()),
-        ..mark
-    });
-    Ok(on.set_marks(&id, marks.collect::<Vec<_>>())?)
 }
 
 /// Replaces each match of a [`Pattern`] in the node's text. In the replacement, `$1` or `${name}`
