@@ -434,13 +434,16 @@ impl DataStore {
 /// The position follows the commits between the two versions, as [`Position::mapped`] describes.
 /// Text that an undo brings back in its node has its positions again.
 ///
+/// A position in a node that the snapshot does not have is deleted, and one behind the end of its
+/// text is at the end.
+///
 /// The commits are those that the store [keeps](crate::StoreOptions::kept_commits). Never blocks.
 /// Takes time in proportion to the number of commits since the version and to their changes.
 ///
 /// # Errors
 ///
-/// [`MissingCommits`]: the oldest of these commits were removed, or the snapshot is older than
-/// the version.
+/// [`MissingCommits`]: the oldest of these commits were removed, the snapshot is older than the
+/// version, or the store has not reached the version of the snapshot.
 ///
 /// ```
 /// use doclock::document::{Position, Side};
@@ -468,11 +471,8 @@ pub fn map_position(
         return Err(MissingCommits::NotReached { version, latest });
     }
     let mut tracked = TrackedPosition::new(position.clone(), side);
-    for record in store.records_since(version)? {
-        let edits = &record.edits;
-        if edits.version <= latest {
-            tracked.follow(edits.version, record.changes(), &edits.undone);
-        }
+    for (commit, undone) in store.undoing_since(version, latest)? {
+        tracked.follow(commit.version, &commit.changes, &undone);
     }
-    Ok(tracked.mapped())
+    Ok(tracked.mapped_in(to))
 }

@@ -86,6 +86,9 @@ pub(crate) struct ReversedEntry {
     pub(crate) by_code: Option<(Arc<EditUnit>, usize)>,
 }
 
+/// A commit, and the versions that it undid.
+pub(super) type UndoingCommit = (Arc<TransactionResult>, Box<[u64]>);
+
 /// What a commit was in the history of its editor: its version, and the versions that it undid.
 pub(super) type HistoryStep = (u64, Box<[u64]>);
 
@@ -785,15 +788,26 @@ impl DataStore {
         }
     }
 
-    /// The records of the commits after a version, in order.
-    pub(super) fn records_since(&self, version: u64) -> Result<Vec<CommitRecord>, MissingCommits> {
+    /// The commits after a version up to another one, in order, each with the versions it undid.
+    pub(super) fn undoing_since(
+        &self,
+        version: u64,
+        to: u64,
+    ) -> Result<Vec<UndoingCommit>, MissingCommits> {
         let log = self.0.log.records.lock();
         let none = CommitRecords::default();
-        let records = log.as_deref().unwrap_or(&none);
-        let commits = records.commits_since(version, self.version())?.len();
-        let since = records.recent.len() - commits;
-        let newest = records.recent.range(since..);
-        Ok(newest.map(|entry| entry.record.clone()).collect())
+        let (records, latest) = (log.as_deref().unwrap_or(&none), self.version());
+        if to > latest {
+            let version = to;
+            return Err(MissingCommits::NotReached { version, latest });
+        }
+        records.check_commits_since(version, latest)?;
+        let since = records.recent.len() - (latest - version) as usize;
+        let newest = records.recent.range(since..).map(|entry| &entry.record);
+        let until = newest.take_while(|record| record.edits.version <= to);
+        let undoing =
+            |record: &CommitRecord| Some((record.commit.clone()?, record.edits.undone.clone()));
+        Ok(until.filter_map(undoing).collect())
     }
 }
 #[cfg(all(test, not(loom)))]

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::sequence_edit::SequenceEdit;
-use super::{Change, Node, Position, Text};
+use super::{Change, Node, Position, Text, View};
 
 /// The side of text inserted at a position, on which the position stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -35,7 +35,8 @@ impl Position {
     /// The position is one of the version before the changes. Characters that are typed at it are
     /// behind it or before it, as `side` says. It follows its character through splits and joins.
     /// Between deleted characters it moves to where they were, and to `side` of what replaces them.
-    /// At the start or the end of replaced characters it stays there.
+    /// At the start or the end of replaced characters it stays there. An offset behind the end of
+    /// the text stays behind it.
     ///
     /// This knows no undos: deleted characters that an undo inserts again are new. The function
     /// `doclock::events::map_position` knows them, where a store keeps its commits.
@@ -102,6 +103,20 @@ impl TrackedPosition {
             position: self.gone.is_none().then_some(self.position),
             is_deleted,
         }
+    }
+
+    /// Where it is in a version, which does not need to have it.
+    pub fn mapped_in(self, view: &impl View) -> MappedPosition {
+        let mut mapped = self.mapped();
+        let len = |position: &Position| Some(view.node(&position.node_id)?.text().len());
+        let text = mapped.position.as_ref().and_then(len);
+        mapped.is_deleted |= text.is_none();
+        let clamped = mapped.position.zip(text).map(|(position, len)| Position {
+            offset: position.offset.min(len),
+            ..position
+        });
+        mapped.position = clamped;
+        mapped
     }
 
     /// Whether the character on its side is deleted.
@@ -174,7 +189,8 @@ impl TrackedPosition {
             return;
         }
         if offset > end {
-            self.position.offset = offset - end + behind;
+            // The offset may be any number.
+            self.position.offset = behind.saturating_add(offset - end);
             return;
         }
         let is_behind = match offset {
@@ -249,7 +265,7 @@ impl TrackedPosition {
                 }
             }
             SequenceEdit::Join { id, at, right } if right == node_id => {
-                self.position = Position::new(id.clone(), at.text + offset);
+                self.position = Position::new(id.clone(), at.text.saturating_add(*offset));
             }
             _ => {}
         }
