@@ -2,7 +2,7 @@
 
 use doclock::document::{MappedPosition, Node, Position, Side};
 use doclock::events::{MissingCommits, map_position};
-use doclock::{DataStore, Editor, Snapshot, StoreOptions, View, dsl::*};
+use doclock::{DataStore, Editor, NodeId, Snapshot, StoreOptions, View, dsl::*};
 
 use super::{run, type_in};
 use crate::common::{Dice, SESSION};
@@ -94,6 +94,120 @@ fn a_position_of_a_version_that_is_not_kept_is_an_error() {
         matches!(error, Err(MissingCommits::Removed { .. })),
         "{error:?}"
     );
+}
+
+#[test]
+fn a_position_that_does_not_exist_is_mapped_without_a_panic() {
+    let editor = with_text("Io");
+    let (store, version) = (editor.store(), editor.store().version());
+    run(&editor, insert_text(0, "Moons: ").on("t"));
+    let now = store.snapshot();
+    let in_no_node = Position::new("nope", 3);
+    let found = map_position(store, version, &in_no_node, &now, Side::After).unwrap();
+    assert_eq!((found.position, found.is_deleted), (None, true));
+    let found = mapped(&editor, version, usize::MAX, Side::Before);
+    assert_eq!(found.position, at("t", 9));
+    let changes = &store.commits_since(version).unwrap()[0].changes;
+    let far = Position::new("t", usize::MAX).mapped(changes, Side::Before);
+    assert_eq!(far.position, at("t", usize::MAX));
+}
+
+#[test]
+fn a_position_behind_the_end_is_mapped_through_a_join_without_a_panic() {
+    let store = keeping(&["Io", "Europa"]);
+    let editor = Editor::new(store.clone(), "ann");
+    let (version, view) = (store.version(), store.snapshot());
+    let ids: Vec<_> = view.children("p").map(|text| text.id().clone()).collect();
+    run(&editor, merge_text_nodes(&ids[1]).on(&ids[0]));
+    let (far, now) = (Position::new(ids[1].clone(), usize::MAX), store.snapshot());
+    let found = map_position(&store, version, &far, &now, Side::After).unwrap();
+    assert_eq!(found.position, Some(Position::new(ids[0].clone(), 8)));
+}
+
+#[test]
+fn a_position_in_a_snapshot_of_a_later_version_than_the_store_has_is_an_error() {
+    let editor = with_text("Io");
+    let (store, version) = (editor.store(), editor.store().version());
+    let newer = store.snapshot();
+    run(&editor, insert_text(0, "Moon: ").on("t"));
+    let changes = &store.commits_since(version).unwrap()[0].changes;
+    let newer = newer.after(changes).unwrap().after(&[]).unwrap();
+    let position = Position::new("t", 0);
+    let error = map_position(store, version, &position, &newer, Side::After).unwrap_err();
+    let MissingCommits::NotReached { version, latest } = error else {
+        panic!("{error}");
+    };
+    assert_eq!((version, latest), (newer.version(), store.version()));
+}
+
+#[test]
+fn a_position_in_deleted_text_does_not_move_to_an_equal_text() {
+    let editor = with_text("a---a");
+    let version = editor.store().version();
+    let both = [4, 0].map(|at| delete_text_range(at, at + 1).on("t"));
+    transaction(&editor, both).commit().unwrap();
+    let bob = Editor::new(editor.store().clone(), "bob");
+    run(&bob, insert_text(0, "X").on("t"));
+    run(&bob, insert_text(4, "Y").on("t"));
+    editor.undo().commit().unwrap();
+    let sides = [Side::After, Side::Before, Side::After, Side::Before];
+    for (offset, side) in [0, 1, 4, 5].into_iter().zip(sides) {
+        let found = mapped(&editor, version, offset, side);
+        let right = at("t", offset + offset / 4);
+        let text = editor.store().snapshot();
+        let text = text.node(&NodeId::from("t")).unwrap().text().to_string();
+        assert!(found.is_deleted || found.position == right, "{found:?} in {text}");
+    }
+}
+
+#[test]
+fn a_position_returns_with_a_word_that_was_deleted_letter_by_letter() {
+    for (text, deleted) in [("abcd", [2, 1].as_slice()), ("hello!", &[4, 3, 2, 1, 0])] {
+        let editor = with_text(text);
+        let version = editor.store().version();
+        for &at in deleted {
+            run(&editor, delete_text_range(at, at + 1).on("t"));
+        }
+        editor.undo().commit().unwrap();
+        let now = editor.store().snapshot();
+        assert_eq!(
+            now.node(&NodeId::from("t")).unwrap().text().to_string(),
+            text
+        );
+        for (offset, side) in [(2, Side::Before), (3, Side::Before), (2, Side::After)] {
+            let found = mapped(&editor, version, offset, side);
+            let expected = (at("t", offset), false);
+            assert_eq!(
+                (found.position, found.is_deleted),
+                expected,
+                "{text} {offset} {side:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_position_at_the_seam_of_a_join_returns_to_its_half() {
+    let store = keeping(&["Io", "Europa"]);
+    let editor = Editor::new(store.clone(), "ann");
+    let (version, view) = (store.version(), store.snapshot());
+    let ids: Vec<_> = view.children("p").map(|text| text.id().clone()).collect();
+    run(&editor, merge_text_nodes(&ids[1]).on(&ids[0]));
+    editor.undo().commit().unwrap();
+    let now = store.snapshot();
+    for side in [Side::Before, Side::After] {
+        for position in [
+            Position::new(ids[0].clone(), 2),
+            Position::new(ids[1].clone(), 0),
+        ] {
+            let found = map_position(&store, version, &position, &now, side).unwrap();
+            assert_eq!(
+                (found.position, found.is_deleted),
+                (Some(position), false),
+                "{side:?}"
+            );
+        }
+    }
 }
 
 /// A position with the letter on its side.

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::sequence_edit::SequenceEdit;
-use super::{Change, Node, Position, Text, View};
+use super::{Change, Node, NodeId, Position, Text, View};
 
 /// The side of text inserted at a position, on which the position stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -64,6 +64,10 @@ impl Position {
     }
 }
 
+/// The most deletions around a deleted position that are kept. After more, an undo of the later ones
+/// alone does not move it.
+const MOST_DELETIONS: usize = 256;
+
 /// A position that follows commits.
 #[derive(Clone, Debug)]
 pub struct TrackedPosition {
@@ -73,6 +77,24 @@ pub struct TrackedPosition {
     gone: Option<Text>,
     /// The deletions around it that were not undone, from the one of the character on its side on.
     deletions: Vec<Deletion>,
+    /// The node that was joined at the position, and whether the position was in it. The undo of
+    /// the join splits the same node off.
+    seam: Option<(NodeId, bool)>,
+}
+
+/// How a commit is followed that undoes others.
+struct Undo<'c> {
+    version: u64,
+    undone: &'c [u64],
+    search: Search,
+}
+
+/// Where deleted text around a position is sought in an undo that inserts it again.
+enum Search {
+    /// At the position.
+    Around,
+    /// Anywhere in its text, behind this number of equal texts.
+    Anywhere(usize),
 }
 
 /// Characters that were deleted around a position.
@@ -93,6 +115,7 @@ impl TrackedPosition {
             side,
             gone: None,
             deletions: Vec::new(),
+            seam: None,
         }
     }
 
@@ -126,18 +149,33 @@ impl TrackedPosition {
 
     /// Follows the changes of a commit, which undid the commits of some versions.
     pub fn follow(&mut self, version: u64, changes: &[Change], undone: &[u64]) {
-        let is_undone = |deletion: &Deletion| undone.contains(&deletion.version);
-        let mut exact = self.clone();
-        exact.follow_changes(version, changes, undone, true);
-        // Text that was typed between the deletion and its undo may be before the text.
-        if exact.deletions.iter().any(is_undone) {
-            self.follow_changes(version, changes, undone, false);
-        } else {
-            *self = exact;
+        let following = |tracked: &mut Self, search| {
+            let mut undo = Undo {
+                version,
+                undone,
+                search,
+            };
+            tracked.follow_changes(changes, &mut undo);
+            let mut deletions = tracked.deletions.iter();
+            deletions.any(|deletion| undone.contains(&deletion.version))
+        };
+        let mut deletions = self.deletions.iter();
+        let is_undone = deletions.any(|deletion| undone.contains(&deletion.version));
+        let before = is_undone.then(|| self.clone());
+        let is_left = following(self, Search::Around);
+        let Some(mut before) = before.filter(|_| is_left) else {
+            return;
+        };
+        // Text that was typed between the deletion and its undo may be before the text. Of two
+        // equal texts, neither is known to be that of the position.
+        let mut anywhere = before.clone();
+        let is_found = !following(&mut anywhere, Search::Anywhere(0));
+        if is_found && following(&mut before, Search::Anywhere(1)) {
+            *self = anywhere;
         }
     }
 
-    fn follow_changes(&mut self, version: u64, changes: &[Change], undone: &[u64], is_exact: bool) {
+    fn follow_changes(&mut self, changes: &[Change], undo: &mut Undo<'_>) {
         for change in changes {
             match change {
                 Change::RemoveSubtree { nodes, .. } => {
@@ -150,7 +188,7 @@ impl TrackedPosition {
                     if let Some((gone, node)) = self.gone.take_if(|_| node.is_some()).zip(node) {
                         let text = node.text();
                         let (at, [removed, inserted]) = difference(&gone, text);
-                        self.replace(version, (at, &removed, &inserted), undone, is_exact);
+                        self.replace((at, &removed, &inserted), undo);
                     }
                 }
                 Change::SpliceText {
@@ -160,7 +198,7 @@ impl TrackedPosition {
                     inserted,
                     ..
                 } if *id == self.position.node_id => {
-                    self.replace(version, (*at, removed, inserted), undone, is_exact);
+                    self.replace((*at, removed, inserted), undo);
                 }
                 _ => change.each_sequence_edit(|edit| self.follow_structure(&edit)),
             }
@@ -175,9 +213,9 @@ impl TrackedPosition {
         node.map(|node| &**node)
     }
 
-    fn replace(&mut self, version: u64, splice: Splice<'_>, undone: &[u64], is_exact: bool) {
-        if !(self.is_deleted() && self.restore(splice, undone, is_exact)) {
-            self.splice(version, splice);
+    fn replace(&mut self, splice: Splice<'_>, undo: &mut Undo<'_>) {
+        if !(self.is_deleted() && self.restore(splice, undo)) {
+            self.splice(undo.version, splice);
         }
     }
 
@@ -204,7 +242,8 @@ impl TrackedPosition {
             Side::After => offset < end,
         };
         let is_deleted = self.is_deleted();
-        if at < end && (has_side || is_deleted) {
+        let is_kept = is_deleted && self.deletions.len() < MOST_DELETIONS;
+        if at < end && (is_kept || has_side && !is_deleted) {
             let chars = || removed.chars();
             self.deletions.push(Deletion {
                 version,
@@ -218,17 +257,38 @@ impl TrackedPosition {
     }
 
     /// Puts it back into deleted text that an undo inserts again. Returns whether it does.
-    fn restore(
-        &mut self,
-        (at, removed, inserted): Splice<'_>,
-        undone: &[u64],
-        is_exact: bool,
-    ) -> bool {
-        let replaced = at..=at + removed.chars().count();
-        if is_exact && !replaced.contains(&self.position.offset) {
+    fn restore(&mut self, (at, removed, inserted): Splice<'_>, undo: &mut Undo<'_>) -> bool {
+        let is_around = (at..=at + removed.chars().count()).contains(&self.position.offset);
+        if !is_around && matches!(undo.search, Search::Around) {
             return false;
         }
+        let Some((nth, before)) = self.found_in(inserted, undo.undone, is_around) else {
+            return false;
+        };
+        if let Search::Anywhere(skipped @ 1..) = &mut undo.search {
+            *skipped -= 1;
+            return false;
+        }
+        self.position.offset = at + before;
+        let inner = self.deletions.split_off(nth).into_iter();
+        let others = inner.filter(|it| !undo.undone.contains(&it.version));
+        self.deletions.extend(others.collect::<Vec<_>>());
+        if !self.is_deleted() {
+            self.deletions.clear();
+        }
+        true
+    }
+
+    /// The first of the undone deletions whose characters are in an inserted text, and how many
+    /// characters of that are before the position.
+    fn found_in(
+        &self,
+        inserted: &str,
+        undone: &[u64],
+        may_have_more: bool,
+    ) -> Option<(usize, usize)> {
         let (mut before, mut after) = (String::new(), String::new());
+        let mut first = None;
         for (nth, deletion) in self.deletions.iter().enumerate().rev() {
             if !undone.contains(&deletion.version) {
                 continue;
@@ -236,19 +296,17 @@ impl TrackedPosition {
             // The later one is around the earlier one.
             before.push_str(&deletion.before);
             after.insert_str(0, &deletion.after);
-            let rest = inserted.strip_prefix(before.as_str());
-            if rest == Some(after.as_str()) {
-                self.position.offset = at + before.chars().count();
-                let inner = self.deletions.split_off(nth).into_iter();
-                let others = inner.filter(|it| !undone.contains(&it.version));
-                self.deletions.extend(others.collect::<Vec<_>>());
-                if !self.is_deleted() {
-                    self.deletions.clear();
-                }
-                return true;
+            first = Some(nth);
+            if inserted.strip_prefix(before.as_str()) == Some(after.as_str()) {
+                return Some((nth, before.chars().count()));
             }
         }
-        false
+        // A letter beside these that was deleted earlier may come back together with them.
+        let whole = format!("{before}{after}");
+        let start = inserted.find(&whole).filter(|_| may_have_more)?;
+        let is_only = !whole.is_empty() && inserted.rfind(&whole) == Some(start);
+        let chars = inserted[..start].chars().count() + before.chars().count();
+        Some((first.filter(|_| is_only)?, chars))
     }
 
     /// Follows a split or a join of its text.
@@ -256,16 +314,24 @@ impl TrackedPosition {
         let Position { node_id, offset } = &self.position;
         match edit {
             SequenceEdit::Split { id, at, right } if id == node_id => {
-                let is_behind = match self.side {
-                    Side::Before => *offset > at.text,
-                    Side::After => *offset >= at.text,
+                let of_seam = self.seam.as_ref().filter(|(joined, _)| joined == right);
+                let is_behind = match (of_seam, self.side) {
+                    (Some((_, was_in_it)), _) if *offset == at.text => *was_in_it,
+                    (_, Side::Before) => *offset > at.text,
+                    (_, Side::After) => *offset >= at.text,
                 };
                 if is_behind {
                     self.position = Position::new(right.clone(), offset - at.text);
                 }
             }
             SequenceEdit::Join { id, at, right } if right == node_id => {
+                if *offset == 0 {
+                    self.seam = Some((right.clone(), true));
+                }
                 self.position = Position::new(id.clone(), at.text.saturating_add(*offset));
+            }
+            SequenceEdit::Join { id, at, right } if id == node_id && *offset == at.text => {
+                self.seam = Some((right.clone(), false));
             }
             _ => {}
         }
