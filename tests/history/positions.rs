@@ -156,7 +156,10 @@ fn a_position_in_deleted_text_does_not_move_to_an_equal_text() {
         let right = at("t", offset + offset / 4);
         let text = editor.store().snapshot();
         let text = text.node(&NodeId::from("t")).unwrap().text().to_string();
-        assert!(found.is_deleted || found.position == right, "{found:?} in {text}");
+        assert!(
+            found.is_deleted || found.position == right,
+            "{found:?} in {text}"
+        );
     }
 }
 

@@ -366,8 +366,9 @@ impl<'v, V: View> Positions<'v, V> {
     /// The number of characters before an offset in the text of a node.
     fn offset(&self, block: &Node, offset: usize, position: usize) -> Result<usize, StepError> {
         let (mut rest, mut characters) = (offset, 0);
+        let is_code = self.content(block)? == ProseMirrorContent::Code;
         for node in self.view.children(block.id()) {
-            let parts = match has_descriptions(node, self.names) {
+            let parts = match !is_code && has_descriptions(node, self.names) {
                 true => pieces(node, false, &MarkNames::All, self.names).0,
                 false => Vec::new(),
             };
@@ -465,8 +466,9 @@ impl<'v, V: View> Positions<'v, V> {
 fn text_size(view: &impl View, block: &Node, names: &ProseMirrorNames) -> Result<usize, StepError> {
     let mut size = 0;
     check_text(view, block, names)?;
+    let is_code = content_of(block, names)? == ProseMirrorContent::Code;
     for node in view.children(block.id()) {
-        size += match has_descriptions(node, names) {
+        size += match !is_code && has_descriptions(node, names) {
             true => {
                 let (pieces, _) = pieces(node, false, &MarkNames::All, names);
                 pieces.iter().map(InlinePiece::size).sum()
@@ -477,7 +479,8 @@ fn text_size(view: &impl View, block: &Node, names: &ProseMirrorNames) -> Result
     Ok(size)
 }
 
-/// Whether an image of the text has a description, so that it has another size than its text.
+/// Whether an image of the text has a description, so that it has another size than its text. In
+/// code, a description is text.
 pub(super) fn has_descriptions(node: &Node, names: &ProseMirrorNames) -> bool {
     node.marks().iter().any(|mark| {
         names.inline_for(mark).is_some() && {
