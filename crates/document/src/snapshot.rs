@@ -70,7 +70,8 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`EditError`]: the changes do not begin with this version.
+    /// [`EditError`]: a change does not fit this version. Changes of another version that fit all the
+    /// same return no error: compare [`version`](Self::version) of the result with that of the commit.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec};
