@@ -193,4 +193,7 @@ fn clients_of_prosemirror_collab_converge_with_doclock_as_an_editor() {
     for part in ["accepted", "old", "edits", "undone", "sent"] {
         assert!(counts[part].as_u64() > Some(0), "{counts}");
     }
+    // Few selections have no place, so nearly all pulls are rebased.
+    let of = |part: &str| counts[part].as_u64().unwrap();
+    assert!(of("unselected") * 10 < of("pulls"), "{counts}");
 }

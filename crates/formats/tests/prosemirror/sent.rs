@@ -177,14 +177,12 @@ fn random_commits_are_sent_as_steps_that_prosemirror_applies() {
         .output()
         .unwrap();
     assert!(generated.status.success());
-    let mut lines = String::new();
-    each_of(
-        &String::from_utf8(generated.stdout).unwrap(),
-        |case, sent| {
-            lines += &sent.to_json(case["schema"].as_str().unwrap()).to_string();
-            lines.push('\n');
-        },
-    );
+    let (mut lines, mut sent) = (String::new(), 0);
+    each_of(&String::from_utf8(generated.stdout).unwrap(), |case, of| {
+        sent += of.steps.len() + of.back.len();
+        lines += &of.to_json(case["schema"].as_str().unwrap()).to_string();
+        lines.push('\n');
+    });
     let mut applied = node("sent.mjs")
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
@@ -194,9 +192,17 @@ fn random_commits_are_sent_as_steps_that_prosemirror_applies() {
     input.write_all(lines.as_bytes()).unwrap();
     drop(input);
     let output = applied.wait_with_output().unwrap();
+    assert!(output.status.success(), "{}", output.status);
     let output = String::from_utf8_lossy(&output.stdout);
     let (failed, summary) = output.trim_end().rsplit_once('\n').unwrap_or(("", &output));
     println!("{summary}");
     assert_eq!(failed.chars().take(2000).collect::<String>(), "");
-    assert!(summary.starts_with("applied"), "{summary}");
+    let applied = summary.strip_prefix("applied ").unwrap_or_default();
+    let applied = applied
+        .trim_end()
+        .strip_suffix(" steps")
+        .unwrap_or_default();
+    let applied: usize = applied.parse().unwrap();
+    assert_eq!(applied, sent, "{applied} of {sent} steps");
+    assert!(applied > 0);
 }
