@@ -16,7 +16,8 @@ async function ask(request) {
 }
 
 const counts = {
-  rounds: 0, accepted: 0, old: 0, invalid: 0, reloads: 0, edits: 0, undone: 0, steps: 0, sent: 0, pulls: 0, unselected: 0,
+  rounds: 0, accepted: 0, old: 0, invalid: 0, reloads: 0, edits: 0, undone: 0, steps: 0, sent: 0,
+  pulls: 0, unselected: 0,
 }
 const clients = ["ann", "bob", "cid"]
 const names = Object.keys(commands).filter(name => !commands[name].tables)
