@@ -86,8 +86,15 @@ pub(crate) struct ReversedEntry {
     pub(crate) by_code: Option<(Arc<EditUnit>, usize)>,
 }
 
+impl ReversedEntry {
+    fn has(&self, unit: &Arc<EditUnit>) -> bool {
+        let mut units = self.units.iter().flat_map(|(units, _)| units);
+        units.any(|of| Arc::ptr_eq(of, unit))
+    }
+}
+
 /// A commit, and the versions that it undid.
-pub(super) type UndoingCommit = (Arc<TransactionResult>, Box<[u64]>);
+pub(super) type UndoingCommit = (Arc<TransactionResult>, Vec<u64>);
 
 /// What a commit was in the history of its editor: its version, and the versions that it undid.
 pub(super) type HistoryStep = (u64, Box<[u64]>);
@@ -805,9 +812,16 @@ impl DataStore {
         let since = records.recent.len() - (latest - version) as usize;
         let newest = records.recent.range(since..).map(|entry| &entry.record);
         let until = newest.take_while(|record| record.edits.version <= to);
-        let undoing =
-            |record: &CommitRecord| Some((record.commit.clone()?, record.edits.undone.clone()));
-        Ok(until.filter_map(undoing).collect())
+        let undoing = |record: &CommitRecord| {
+            let mut undone = record.edits.undone.to_vec();
+            if let Some(entry) = &record.reversed {
+                let is_of = |it: &&CommitRecord| it.unit.as_ref().is_some_and(|it| entry.has(it));
+                let reversed = until.clone().filter(is_of).map(|it| it.edits.version);
+                undone.extend(reversed.take_while(|version| *version < record.edits.version));
+            }
+            Some((record.commit.clone()?, undone))
+        };
+        Ok(until.clone().filter_map(undoing).collect())
     }
 }
 #[cfg(all(test, not(loom)))]

@@ -190,6 +190,23 @@ fn a_position_returns_with_a_word_that_was_deleted_letter_by_letter() {
 }
 
 #[test]
+fn a_position_returns_with_an_undo_of_very_many_commits() {
+    let text: String = ('一'..).take(300).collect();
+    let editor = with_text(&text);
+    let version = editor.store().version();
+    for at in (0..300).rev() {
+        run(&editor, delete_text_range(at, at + 1).on("t"));
+    }
+    editor.undo().commit().unwrap();
+    let now = editor.store().snapshot();
+    assert_eq!(now.node(&NodeId::from("t")).unwrap().text().len(), 300);
+    for offset in [10, 290] {
+        let found = mapped(&editor, version, offset, Side::Before);
+        assert_eq!((found.position, found.is_deleted), (at("t", offset), false));
+    }
+}
+
+#[test]
 fn a_position_at_the_seam_of_a_join_returns_to_its_half() {
     let store = keeping(&["Io", "Europa"]);
     let editor = Editor::new(store.clone(), "ann");
