@@ -389,8 +389,8 @@ fn shape(view: &Snapshot) -> (u64, Vec<(NodeId, usize)>) {
     (view.version(), texts(view).into_iter().map(of).collect())
 }
 
-/// Where letters are alike, a position is where it is with distinct letters. Deleted text that looks
-/// like other text of the same undo may be taken for it, or stay deleted.
+/// Where letters are alike, a position is where it is with distinct letters. Deleted text that
+/// looks like other text of the same undo may be taken for it, or stay deleted.
 #[test]
 fn positions_do_not_move_to_letters_that_look_alike() {
     let seed = given("SEED").unwrap_or_else(|| u64::from(std::process::id()));

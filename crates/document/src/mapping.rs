@@ -64,8 +64,8 @@ impl Position {
     }
 }
 
-/// The most deletions around a deleted position that are kept. After more, an undo of the later ones
-/// alone does not move it.
+/// The most deletions around a deleted position that are kept. After more, an undo of the later
+/// ones alone does not move it.
 const MOST_DELETIONS: usize = 256;
 
 /// A position that follows commits.

@@ -70,8 +70,9 @@ impl Snapshot {
     ///
     /// # Errors
     ///
-    /// [`EditError`]: a change does not fit this version. Changes of another version that fit all the
-    /// same return no error: compare [`version`](Self::version) of the result with that of the commit.
+    /// [`EditError`]: a change does not fit this version. Changes of another version that fit all
+    /// the same return no error: compare the [`version`](Self::version) of the result with that of
+    /// the commit.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec};

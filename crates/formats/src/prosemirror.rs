@@ -186,10 +186,12 @@ pub fn to_prosemirror(
 /// Typing is one `replace` step of the typed text. Marks are `addMark` and `removeMark` steps,
 /// attributes are `attr` steps, and a split or a join is one `replace` step. A removed attribute of
 /// the root is a `docAttr` step with the value `null`, also where the schema of the client has
-/// another default. The order of two marks of one kind over the same text makes no step. A node that gets
-/// another type, or is put around others, is a `replaceAround` step. Other nodes that come and go
-/// are replaced by one step for each range among the children of a node. If the options have no
-/// schema, it is one step for each node with such children, so set the schema of the store.
+/// another default. The order of two marks of one kind over the same text makes no step.
+///
+/// A node that gets another type, or is put around others, is a `replaceAround` step. Other nodes
+/// that come and go are replaced by one step for each range among the children of a node. If the
+/// options have no schema, it is one step for each node with such children, so set the schema of
+/// the store.
 ///
 /// The steps are made in their order, and fit clients whose schema has the names of the options.
 /// The first call counts all nodes of both versions. A later one with the same root and names takes

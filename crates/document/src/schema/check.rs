@@ -312,18 +312,24 @@ impl Schema {
         rules.is_none_or(|rules| rules.attributes.takes(attribute))
     }
 
-    /// Whether a node of this type may have children of these types.
+    /// The state of the children of a node of this type before the first one.
     #[doc(hidden)]
-    pub fn allows_children<'k>(&self, kind: &str, children: impl Iterator<Item = &'k str>) -> bool {
-        let Some(rules) = self.rules(kind) else {
-            return false;
-        };
-        let mut state = Some(rules.content.start());
-        for child in children {
-            let symbol = self.symbol(child);
-            state = state.and_then(|state| rules.content.after(state, symbol?));
-        }
-        state.is_some_and(|state| rules.content.may_end(state))
+    pub fn first_state(&self, kind: &str) -> Option<u32> {
+        Some(self.rules(kind)?.content.start())
+    }
+
+    /// The state after a child; `None` if it does not fit there.
+    #[doc(hidden)]
+    pub fn next_state(&self, kind: &str, state: u32, child: &str) -> Option<u32> {
+        step();
+        self.rules(kind)?.content.after(state, self.symbol(child)?)
+    }
+
+    /// Whether no child is missing in this state.
+    #[doc(hidden)]
+    pub fn may_end_in(&self, kind: &str, state: u32) -> bool {
+        let rules = self.rules(kind);
+        rules.is_some_and(|rules| rules.content.may_end(state))
     }
 
     /// Returns whether nodes of both types may begin with a child of the same type, as the content

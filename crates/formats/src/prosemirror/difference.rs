@@ -6,11 +6,12 @@
 //! is in between, and at once otherwise. All positions are those of the version before, because the
 //! last step in the document is the first one.
 
+mod between;
 mod edit;
 mod tokens;
 mod window;
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -26,15 +27,13 @@ use super::positions::{Positions, content_of, has_descriptions, misshapen};
 use super::write::ProseMirrorWriter;
 use super::{ProseMirrorOptions, StepError};
 use crate::steps::step;
+use between::ChildrenBetween;
 use edit::{JsonSlice, StepEdit};
 use tokens::{Token, TokenTable};
 use window::{Window, cuts, part_of, windows};
 
 /// The most levels of nodes that are compared.
 const DEEPEST: usize = 128;
-
-/// The most children whose types are checked to find whether edits can be made one by one.
-const MOST_CHECKED: usize = 1 << 18;
 
 const CONTENT: &str = "it has content that its type does not have in ProseMirror";
 const NO_TYPE: &str = "the names have no such type there";
@@ -91,21 +90,20 @@ fn changed_children(
     for change in changes {
         change.each_stored_node(|id| named.push(id), |_| {});
     }
-    let mut known = HashSet::from([root]);
+    // Whether each of the nodes is under the root.
+    let mut known = HashMap::from([(root, true)]);
     let mut changed: HashMap<NodeId, Vec<NodeId>> = HashMap::new();
     for id in named {
         let mut path = Vec::new();
         let mut next = view.node(id);
-        while let Some(node) = next.filter(|node| !known.contains(node.id())) {
+        while let Some(node) = next.filter(|node| !known.contains_key(node.id())) {
             step();
             path.push(node);
             next = node.parent().and_then(|parent| view.node(parent));
         }
-        if next.is_none() {
-            continue;
-        }
-        for node in path {
-            known.insert(node.id());
+        let is_under = next.is_some_and(|node| known.get(node.id()) == Some(&true));
+        known.extend(path.iter().map(|node| (node.id(), is_under)));
+        for node in path.into_iter().filter(|_| is_under) {
             let parent = node.parent().cloned();
             changed
                 .entry(parent.unwrap_or_else(|| root.clone()))
@@ -479,36 +477,29 @@ impl<'v> Difference<'v> {
         parts: &[Part],
         kept: &BTreeMap<usize, Kept>,
     ) -> bool {
-        let retyped = kept.iter().filter(|(_, child)| child.is_retyped);
-        let retyped: Vec<(&usize, &Kept)> = retyped.collect();
-        let children = before.children().len().max(after.children().len());
-        let checked = children.saturating_mul(parts.len() + retyped.len());
-        let Some(schema) = self
-            .options
-            .schema
-            .as_deref()
-            .filter(|_| checked <= MOST_CHECKED)
-        else {
+        let Some(schema) = self.options.schema.as_deref() else {
             return false;
         };
-        fn kinds<'n>(view: &'n Snapshot, node: &'n Node) -> Vec<&'n str> {
-            view.children(node.id()).map(Node::kind).collect()
-        }
-        let (mut now, then) = (kinds(self.before, before), kinds(self.after, after));
-        let is_valid = |now: &[&str]| schema.allows_children(after.kind(), now.iter().copied());
-        for (index, child) in retyped {
-            now[*index] = then[child.index];
-            if !is_valid(&now) {
-                return false;
-            }
-        }
-        parts.iter().rev().all(|part| {
-            now.splice(
-                part.before.clone(),
-                then[part.after.clone()].iter().copied(),
-            );
-            is_valid(&now)
-        })
+        let child = |view: &'v Snapshot, id: &NodeId| view.node(id).map_or("", Node::kind);
+        let now = before.children().iter().map(|id| child(self.before, id));
+        let now: Vec<&str> = now.collect();
+        let then = |range: Range<usize>| {
+            let ids = after.children().range(range);
+            ids.map(|id| child(self.after, id))
+        };
+        let Some(mut now) = ChildrenBetween::new(schema, after.kind(), now.into_iter()) else {
+            return false;
+        };
+        let mut retyped = kept.iter().filter(|(_, child)| child.is_retyped);
+        let are_valid = retyped.all(|(&index, child)| {
+            let kind = then(child.index..child.index + 1).next();
+            kind.is_some_and(|kind| now.retype(index, kind).is_some())
+        });
+        are_valid
+            && parts.iter().rev().all(|part| {
+                now.replace(part.before.clone(), then(part.after.clone()))
+                    .is_some()
+            })
     }
 
     // --- Nodes ---

@@ -2,6 +2,7 @@
 
 use doclock::codes::CodedError;
 use doclock::document::{Mark, NodeSpec, SplitPoint};
+use doclock::schema::{NodeType, Schema};
 use doclock::{DataStore, Draft};
 use serde_json::json;
 
@@ -202,6 +203,56 @@ fn a_described_image_in_code_has_the_size_of_its_text() {
     check(&one, &steps, &other, &options);
     // The code is from 0 to 5.
     assert_eq!(steps[0]["from"], 7, "{steps:?}");
+}
+
+#[test]
+fn many_edits_of_one_node_stay_apart() {
+    let of = |content: &str| NodeType::new().content(content);
+    let schema = Schema::builder().node("document", of("paragraph (paragraph | heading)+"));
+    let schema = schema.node("paragraph", of("inline-text*"));
+    let schema = schema.node("heading", of("inline-text*"));
+    let schema = schema.node("inline-text", NodeType::new().text(true));
+    let schema = schema.build().unwrap();
+    let options = ProseMirrorOptions::new(ProseMirrorNames::basic()).schema(schema);
+    let many = 800;
+    let count = |edit: &dyn Fn(&mut Draft, &[NodeId])| {
+        let store = DataStore::new();
+        let mut draft = store.begin("ann").unwrap();
+        let nodes = (0..many).map(|_| NodeSpec::new("paragraph"));
+        let document = NodeSpec::new("document").with_children(nodes);
+        let root = draft.create(document).unwrap();
+        let nodes: Vec<NodeId> = draft
+            .children(&root)
+            .map(|node| node.id().clone())
+            .collect();
+        draft.commit().unwrap();
+        let before = store.snapshot();
+        let mut draft = store.begin("ann").unwrap();
+        edit(&mut draft, &nodes);
+        let changes = draft.commit().unwrap().changes;
+        let after = store.snapshot();
+        let steps = to_steps(&before, &after, &changes, &root, &options).unwrap();
+        let [one, other] = [&before, &after].map(|view| written(view, &root, &options));
+        check(&one, &steps, &other, &options);
+        steps.len()
+    };
+    let retyped = count(&|draft, nodes| {
+        let others = nodes[1..].iter();
+        others.for_each(|id| draft.set_type(id, "heading").unwrap());
+    });
+    assert_eq!(retyped, many - 1);
+    let deleted = count(&|draft, nodes| {
+        let others = nodes.iter().step_by(2);
+        others.for_each(|id| draft.delete(id).unwrap());
+    });
+    assert_eq!(deleted, many / 2);
+    // The document has to begin with a paragraph.
+    let invalid = count(&|draft, nodes| {
+        draft.set_type(&nodes[0], "heading").unwrap();
+        let root = draft.parent(&nodes[0]).unwrap().clone();
+        draft.insert(NodeSpec::new("paragraph"), &root, 0).unwrap();
+    });
+    assert_eq!(invalid, 1);
 }
 
 #[test]

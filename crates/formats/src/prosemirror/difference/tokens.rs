@@ -201,25 +201,24 @@ impl TokenTable {
         is_added: bool,
         edits: &mut Vec<StepEdit>,
     ) {
-        let mut open: Vec<(&Value, Range<usize>)> = Vec::new();
-        let mut at = start;
+        let mut ranges: Vec<(&Value, Range<usize>)> = Vec::new();
+        // Those that end here.
+        let (mut open, mut at) = (Vec::new(), start);
         for (token, other) in of.iter().zip(without) {
             let end = at + token.size();
-            if token != other {
-                for mark in self.marks_of(*token) {
-                    if self.marks_of(*other).contains(mark) {
-                        continue;
-                    }
-                    let known = open.iter_mut().rev().find(|(known, _)| *known == mark);
-                    match known {
-                        Some((_, range)) if range.end == at => range.end = end,
-                        _ => open.push((mark, at..end)),
-                    }
+            let before: Vec<usize> = std::mem::take(&mut open);
+            let marks = self.marks_of(*token).iter().filter(|_| token != other);
+            for mark in marks.filter(|mark| !self.marks_of(*other).contains(mark)) {
+                let known = before.iter().find(|nth| ranges[**nth].0 == mark);
+                open.push(known.copied().unwrap_or(ranges.len()));
+                match known {
+                    Some(nth) => ranges[*nth].1.end = end,
+                    None => ranges.push((mark, at..end)),
                 }
             }
             at = end;
         }
-        edits.extend(open.into_iter().map(|(mark, range)| StepEdit::Mark {
+        edits.extend(ranges.into_iter().map(|(mark, range)| StepEdit::Mark {
             range,
             mark: mark.clone(),
             is_added,
