@@ -155,7 +155,7 @@ fn a_position_in_deleted_text_does_not_move_to_an_equal_text() {
         let found = mapped(&editor, version, offset, side);
         let right = at("t", offset + offset / 4);
         let text = editor.store().snapshot();
-        let text = text.node(&NodeId::from("t")).unwrap().text().to_string();
+        let text = text.node(NodeId::from("t")).unwrap().text().to_string();
         assert!(
             found.is_deleted || found.position == right,
             "{found:?} in {text}"
@@ -174,7 +174,7 @@ fn a_position_returns_with_a_word_that_was_deleted_letter_by_letter() {
         editor.undo().commit().unwrap();
         let now = editor.store().snapshot();
         assert_eq!(
-            now.node(&NodeId::from("t")).unwrap().text().to_string(),
+            now.node(NodeId::from("t")).unwrap().text().to_string(),
             text
         );
         for (offset, side) in [(2, Side::Before), (3, Side::Before), (2, Side::After)] {
@@ -199,7 +199,7 @@ fn a_position_returns_with_an_undo_of_very_many_commits() {
     }
     editor.undo().commit().unwrap();
     let now = editor.store().snapshot();
-    assert_eq!(now.node(&NodeId::from("t")).unwrap().text().len(), 300);
+    assert_eq!(now.node(NodeId::from("t")).unwrap().text().len(), 300);
     for offset in [10, 290] {
         let found = mapped(&editor, version, offset, Side::Before);
         assert_eq!((found.position, found.is_deleted), (at("t", offset), false));
