@@ -23,8 +23,9 @@ use serde_json::Map;
 use smol_str::SmolStr;
 
 use super::names::ProseMirrorContent::{self, Blocks, Code, Leaf, Text};
+use super::names::TypeMapping;
 use super::positions::{Positions, content_of, has_descriptions, misshapen};
-use super::write::ProseMirrorWriter;
+use super::write::{ProseMirrorWriter, TOP};
 use super::{ProseMirrorOptions, StepError};
 use crate::steps::step;
 use between::ChildrenBetween;
@@ -52,6 +53,7 @@ pub(super) fn steps(
         before,
         after,
         options,
+        root,
         sizes,
         changed: changed_children(before, root, changes),
         windows: windows(changes),
@@ -123,6 +125,7 @@ struct Difference<'v> {
     before: &'v Snapshot,
     after: &'v Snapshot,
     options: &'v ProseMirrorOptions,
+    root: &'v NodeId,
     /// The sizes in the version before.
     sizes: Arc<Sizes>,
     changed: HashMap<NodeId, Vec<NodeId>>,
@@ -274,6 +277,11 @@ impl<'v> Difference<'v> {
         let (kind, attributes) = self.head(self.before, before)?;
         let (kind_after, attributes_after) = self.head(self.after, after)?;
         let is_retyped = kind != kind_after;
+        let names = &self.options.names;
+        if is_retyped && (names.has_own_types(&kind) || names.has_own_types(&kind_after)) {
+            // Its children get other types, too.
+            return Ok(None);
+        }
         let mut edits = match (self.content(before)?, self.content(after)?) {
             (Blocks, Blocks) => {
                 let inner = self.children(before, after, position + 1, level + 1)?;
@@ -379,19 +387,22 @@ impl<'v> Difference<'v> {
         }
         let (one, other) = (part_of(one, range), part_of(other, range_after));
         let tokens = (
-            self.text_tokens(before, &one)?,
-            self.text_tokens(after, &other)?,
+            self.text_tokens(self.before, before, &one)?,
+            self.text_tokens(self.after, after, &other)?,
         );
         Ok(Some((tokens.0, tokens.1, start + offset)))
     }
 
     /// The tokens of a text in a block.
-    fn text_tokens(&mut self, block: &Node, text: &Node) -> StepResult<Vec<Token>> {
+    fn text_tokens(
+        &mut self,
+        view: &'v Snapshot,
+        block: &Node,
+        text: &Node,
+    ) -> StepResult<Vec<Token>> {
         let names = &self.options.names;
-        let (entry, content) = names
-            .node_for(block)
-            .ok_or_else(|| misshapen(block, NO_TYPE))?;
-        let writer = ProseMirrorWriter::new(self.before, self.options);
+        let (entry, content) = self.type_of(view, block)?;
+        let writer = ProseMirrorWriter::new(view, self.options);
         let json = writer.line(text, (Some(entry), content));
         let nodes: Vec<Value> =
             serde_json::from_str(&json).map_err(|_| misshapen(block, TOO_DEEP))?;
@@ -508,11 +519,20 @@ impl<'v> Difference<'v> {
         content_of(node, &self.options.names)
     }
 
+    /// The type of a node in ProseMirror, which can depend on its parent.
+    fn type_of(
+        &self,
+        view: &Snapshot,
+        node: &Node,
+    ) -> StepResult<(&'v TypeMapping, ProseMirrorContent)> {
+        let names = &self.options.names;
+        let found = names.node_under(view, node, self.root);
+        found.ok_or_else(|| misshapen(node, NO_TYPE))
+    }
+
     /// The type and the attributes of a node in ProseMirror.
     fn head(&self, view: &'v Snapshot, node: &Node) -> StepResult<(SmolStr, Map<String, Value>)> {
-        let Some((entry, _)) = self.options.names.node_for(node) else {
-            return Err(misshapen(node, NO_TYPE));
-        };
+        let (entry, _) = self.type_of(view, node)?;
         let writer = ProseMirrorWriter::new(view, self.options);
         let (attributes, _) = writer.attributes(entry, node.attributes());
         Ok((entry.prosemirror.clone(), attributes))
@@ -526,7 +546,14 @@ impl<'v> Difference<'v> {
     ) -> StepResult<Vec<Token>> {
         let mut tokens = Vec::new();
         for node in nodes {
-            let (json, _) = ProseMirrorWriter::new(view, self.options).written(node);
+            self.type_of(view, node)?;
+            let parent = node.parent().filter(|_| node.id() != self.root);
+            let parent = parent.and_then(|parent| view.node(parent));
+            let within = parent
+                .map(|parent| self.type_of(view, parent))
+                .transpose()?;
+            let within = within.map_or(TOP, |(entry, content)| (Some(entry), content));
+            let json = ProseMirrorWriter::new(view, self.options).written_in(node, within);
             let json = serde_json::from_str(&json).map_err(|_| misshapen(node, TOO_DEEP))?;
             let added = self.table.add(json, &self.options.names, &mut tokens);
             added.ok_or_else(|| misshapen(node, CONTENT))?;

@@ -1,11 +1,13 @@
 //! The names of node types, marks and attributes in ProseMirror's JSON and in the document.
 
-use doclock::document::{Attributes, Mark, Node, NodeSpec};
+use doclock::NodeId;
+use doclock::document::{Attributes, Mark, Node, NodeSpec, View};
 use serde_json::{Map, Value};
 use smol_str::SmolStr;
 
 use super::error::ProseMirrorNamesError;
 use crate::OBJECT;
+use crate::steps::step;
 
 /// What a node type of ProseMirror contains.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -626,6 +628,41 @@ impl ProseMirrorNames {
         let own = within.and_then(|parent| self.own_type(kind, parent));
         let own = own.filter(|(entry, _)| entry.is_for(kind, attributes));
         own.or_else(|| self.type_of(kind, attributes))
+    }
+
+    /// The node type of a node under this root, where it can depend on the parent.
+    pub(super) fn node_under(
+        &self,
+        view: &impl View,
+        node: &Node,
+        root: &NodeId,
+    ) -> Option<(&TypeMapping, ProseMirrorContent)> {
+        // The parent's type can depend on its own parent in turn.
+        let mut path = vec![node];
+        let mut top = node;
+        while top.id() != root && self.depends_on_parent(top.kind()) {
+            let Some(parent) = top.parent().and_then(|parent| view.node(parent)) else {
+                break;
+            };
+            step();
+            path.push(parent);
+            top = parent;
+        }
+        let path = path.into_iter().rev();
+        path.fold(None, |within, node| {
+            self.node_in(node, within.map(|(parent, _)| parent))
+        })
+    }
+
+    fn depends_on_parent(&self, document: &str) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|(entry, _)| entry.parent.is_some() && entry.document == document)
+    }
+
+    /// Whether types of the document are other types in this parent.
+    pub(super) fn has_own_types(&self, parent: &str) -> bool {
+        let mut nodes = self.nodes.iter();
+        nodes.any(|(entry, _)| entry.parent.as_deref() == Some(parent))
     }
 
     /// The node type of a type of the document that is one in this parent only.

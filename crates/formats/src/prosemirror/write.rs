@@ -56,6 +56,18 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
                 self.ahead.push(WriteStep::Node(top, TOP));
             }
         }
+        self.write_ahead();
+        (self.out, self.report.into_entries())
+    }
+
+    /// The JSON of a node in a parent of this type.
+    pub(super) fn written_in(mut self, node: &'v Node, within: ParentType<'v>) -> String {
+        self.ahead.push(WriteStep::Node(node, within));
+        self.write_ahead();
+        self.out
+    }
+
+    fn write_ahead(&mut self) {
         while let Some(next) = self.ahead.pop() {
             step();
             match next {
@@ -64,7 +76,6 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
                 WriteStep::End => self.out.push_str("]}"),
             }
         }
-        (self.out, self.report.into_entries())
     }
 
     /// The JSON of a text in a node of this type, as a list.
@@ -286,7 +297,7 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
     }
 }
 
-const TOP: ParentType<'static> = (None, ProseMirrorContent::Blocks);
+pub(super) const TOP: ParentType<'static> = (None, ProseMirrorContent::Blocks);
 
 /// An inline node.
 struct Inline {
