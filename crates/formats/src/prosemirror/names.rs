@@ -630,6 +630,14 @@ impl ProseMirrorNames {
         own.or_else(|| self.type_of(kind, attributes))
     }
 
+    /// Whether a node is the first row of a table of Markdown, for which Tiptap has no own type.
+    pub(super) fn is_table_head(&self, node: &Node) -> bool {
+        self.package == Package::Tiptap
+            && node.kind() == "table-head"
+            && self.node_for(node).is_none()
+            && self.node_named("tableRow").is_some()
+    }
+
     /// The node type of a node under this root, where it can depend on the parent.
     pub(super) fn node_under(
         &self,

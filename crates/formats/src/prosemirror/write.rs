@@ -92,19 +92,74 @@ impl<'v, V: View> ProseMirrorWriter<'v, V> {
             let texts = self.texts(node);
             return self.ahead.push(WriteStep::Text(texts, within));
         }
-        let Some((entry, content)) = names.node_in(node, within.0) else {
+        let Some((entry, content)) = self.type_of(node, within) else {
             self.report.drop_type(node);
             return self.parts(node, within);
         };
-        let (attributes, rejected) = self.attributes(entry, node.attributes());
+        let (mut attributes, rejected) = self.attributes(entry, node.attributes());
+        if self.is_table_of_markdown(node) && attributes.remove("align").is_some() {
+            self.report.drop_attribute(node, "align");
+        }
         for attribute in rejected {
             self.report.drop_attribute(node, attribute);
         }
         self.begin(&entry.prosemirror, attributes);
         match node.children().is_empty() && node.text().is_empty() {
+            true if self.is_cell_of_markdown(node, within) => self.empty_paragraph(),
             true => self.out.push('}'),
             false => self.contents(node, (Some(entry), content)),
         }
+    }
+
+    /// The type of a node. The first row of a table of Markdown is a row of header cells.
+    fn type_of(
+        &self,
+        node: &Node,
+        within: ParentType<'v>,
+    ) -> Option<(&'v TypeMapping, ProseMirrorContent)> {
+        let names = &self.options.names;
+        let is_in = |kind: &str| within.0.is_some_and(|parent| parent.prosemirror == kind);
+        if is_in("table") && names.is_table_head(node) {
+            return names.node_named("tableRow");
+        }
+        let found = names.node_in(node, within.0);
+        let is_cell = found.is_some_and(|(entry, _)| entry.prosemirror == "tableCell");
+        let is_header = is_cell
+            && is_in("tableRow")
+            && self
+                .parent(node)
+                .is_some_and(|row| names.is_table_head(row));
+        let header = names.node_named("tableHeader").filter(|_| is_header);
+        header.or(found)
+    }
+
+    fn parent(&self, node: &Node) -> Option<&'v Node> {
+        node.parent().and_then(|parent| self.view.node(parent))
+    }
+
+    fn is_table_of_markdown(&self, node: &Node) -> bool {
+        let first = self.view.children(node.id()).next();
+        first.is_some_and(|row| self.options.names.is_table_head(row))
+    }
+
+    /// Whether a node is a cell of a table of Markdown, where a cell can be empty.
+    fn is_cell_of_markdown(&self, node: &Node, within: ParentType<'v>) -> bool {
+        within.0.is_some_and(|row| row.prosemirror == "tableRow")
+            && self
+                .parent(node)
+                .and_then(|row| self.parent(row))
+                .is_some_and(|table| self.is_table_of_markdown(table))
+    }
+
+    /// Ends a node with an empty paragraph as its content.
+    fn empty_paragraph(&mut self) {
+        let kind = self.options.names.first(ProseMirrorContent::Text);
+        if let Some(kind) = kind {
+            self.out.push_str(r#","content":["#);
+            self.begin(&kind.prosemirror, Map::new());
+            self.out.push_str("}]");
+        }
+        self.out.push('}');
     }
 
     /// Begins an object.

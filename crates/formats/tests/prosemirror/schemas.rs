@@ -453,6 +453,34 @@ proptest! {
     }
 }
 
+/// A table of Markdown has a first row of another type, text in its cells, and empty cells.
+#[test]
+fn a_table_of_markdown_is_one_for_tiptap() {
+    let mut transaction = DataStore::new().begin("export").unwrap();
+    let markdown = "| a | b |\n|---|:-:|\n| c |\n";
+    let page = transaction.create(from_markdown(markdown)).unwrap();
+    let options = options(ProseMirrorNames::tiptap());
+    let (json, dropped) = to_prosemirror(&transaction, &page, &options).unwrap();
+    let json: Value = serde_json::from_str(&json).unwrap();
+    let cell = |kind: &str, text: &str| {
+        let paragraph = match text {
+            "" => json!({"type": "paragraph"}),
+            _ => json!({"type": "paragraph", "content": [{"type": "text", "text": text}]}),
+        };
+        json!({"type": kind, "content": [paragraph]})
+    };
+    let row = |cells: [Value; 2]| json!({"type": "tableRow", "content": cells});
+    let expected = json!({"type": "doc", "content": [{"type": "table", "content": [
+        row([cell("tableHeader", "a"), cell("tableHeader", "b")]),
+        row([cell("tableCell", "c"), cell("tableCell", "")]),
+    ]}]});
+    assert_eq!(json, expected);
+    assert!(is_valid(&json, &options).is_some());
+    let lost: Vec<Value> = dropped.iter().map(|part| json!(part)).collect();
+    assert_eq!(lost.len(), 1, "{lost:?}");
+    assert_eq!(lost[0]["attribute"], "align");
+}
+
 /// The cells have their roles, so the operations on tables find them.
 #[test]
 fn the_schema_of_tiptap_knows_tables() {
