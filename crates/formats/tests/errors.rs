@@ -57,6 +57,7 @@ fn samples() -> Vec<Sample> {
     all.extend(samples_of([
         ("proseMirrorNamesAmbiguous", names().node_within("check", "list-item", blocks, "taskList").unwrap_err()),
         ("proseMirrorNamesIncomplete", names().node_where("head", "cell", blocks, [("header", true.into())]).unwrap_err()),
+        ("proseMirrorNamesDefinition", names().node_within("x", "x", ProseMirrorContent::Break, "doc").unwrap_err()),
         ("proseMirrorNamesSchema", names().text("").schema().unwrap_err()),
     ]));
     let position = 7;

@@ -46,6 +46,17 @@ pub enum ProseMirrorNamesError {
         /// The type of the parent in which a node has this type, if only there.
         parent: Option<SmolStr>,
     },
+    /// A definition has no meaning.
+    #[error("{first} cannot be {document}: {reason}",
+        first = Brief(.first), document = Brief(.document))]
+    Definition {
+        /// The type in the document.
+        document: SmolStr,
+        /// The type that was defined.
+        first: SmolStr,
+        /// What is wrong.
+        reason: &'static str,
+    },
     /// The types have no schema: for example, a name is not allowed in one.
     #[error("{cause}")]
     Schema {
@@ -58,6 +69,7 @@ pub enum ProseMirrorNamesError {
 codes! { ProseMirrorNamesError {
     Self::Ambiguous { document, first, second, attributes, parent } => "proseMirrorNamesAmbiguous", 500;
     Self::Incomplete { document, first, attributes, parent } => "proseMirrorNamesIncomplete", 500;
+    Self::Definition { document, first, reason } => "proseMirrorNamesDefinition", 500;
     Self::Schema { cause } => "proseMirrorNamesSchema", 500;
 }}
 
@@ -70,6 +82,14 @@ impl ProseMirrorNamesError {
             second: second.prosemirror.clone(),
             attributes: attributes.collect(),
             parent: first.parent.clone(),
+        }
+    }
+
+    pub(super) fn definition(entry: &TypeMapping, reason: &'static str) -> Self {
+        Self::Definition {
+            document: entry.document.clone(),
+            first: entry.prosemirror.clone(),
+            reason,
         }
     }
 

@@ -117,7 +117,7 @@ impl TypeMapping {
     }
 
     /// Whether ProseMirror has an attribute of the document in the type.
-    fn fixes(&self, document: &str) -> bool {
+    pub(super) fn fixes(&self, document: &str) -> bool {
         self.fixed.iter().any(|(name, _)| name == document)
     }
 
@@ -385,7 +385,10 @@ impl ProseMirrorNames {
     /// - [`ProseMirrorNamesError::Ambiguous`]: a node of the document could be this type and an
     ///   earlier one, and neither has all attributes of the other.
     /// - [`ProseMirrorNamesError::Incomplete`]: no definition is for nodes of the document without
-    ///   these values. Define that one first.
+    ///   these values. Define that one first. Or the definition takes the node type from another
+    ///   type of the document that needs it.
+    /// - [`ProseMirrorNamesError::Definition`]: the content is that of a node within a text, or a
+    ///   definition for a parent has another content.
     ///
     /// ```
     /// use doclock_formats::prosemirror::{ProseMirrorContent::Blocks, ProseMirrorNames};
@@ -431,7 +434,10 @@ impl ProseMirrorNames {
     /// - [`ProseMirrorNamesError::Ambiguous`]: another node type is the same type of the document
     ///   in this parent.
     /// - [`ProseMirrorNamesError::Incomplete`]: no definition is for nodes of the document with
-    ///   other parents. Define that one first.
+    ///   other parents. Define that one first. Or the definition takes the node type from another
+    ///   type of the document that needs it.
+    /// - [`ProseMirrorNamesError::Definition`]: the content is that of a node within a text, or
+    ///   differs from that of the type in other parents.
     ///
     /// ```
     /// use doclock_formats::prosemirror::{ProseMirrorContent::Blocks, ProseMirrorNames};
@@ -461,11 +467,25 @@ impl ProseMirrorNames {
         mut entry: TypeMapping,
         content: ProseMirrorContent,
     ) -> Result<Self, ProseMirrorNamesError> {
+        if !is_node(content) {
+            let reason = "it is within a text";
+            return Err(ProseMirrorNamesError::definition(&entry, reason));
+        }
         if content == ProseMirrorContent::Code {
             entry.marks = MarkNames::new("");
         }
-        self.nodes
-            .retain(|(other, _)| other.prosemirror != entry.prosemirror);
+        let same = |other: &TypeMapping| other.prosemirror == entry.prosemirror;
+        let taken = self.nodes.iter().filter(|(other, _)| same(other));
+        let taken: Vec<SmolStr> = taken.map(|(other, _)| other.document.clone()).collect();
+        self.nodes.retain(|(other, _)| !same(other));
+        // Positions are counted without the parents of nodes.
+        let differs = |(other, of): (&TypeMapping, _)| {
+            other.parent != entry.parent && of != content && !other.excludes(&entry)
+        };
+        if self.variants(&entry.document).any(differs) {
+            let reason = "its content differs from that in other parents";
+            return Err(ProseMirrorNamesError::definition(&entry, reason));
+        }
         let mut rivals = self.variants(&entry.document);
         let rival = rivals
             .find(|(other, _)| other.parent == entry.parent && other.is_ambiguous_with(&entry));
@@ -475,6 +495,9 @@ impl ProseMirrorNames {
         drop(rivals);
         self.insert(entry.clone(), content);
         self.check_complete(&entry.document)?;
+        for document in taken {
+            self.check_complete(&document)?;
+        }
         Ok(self)
     }
 
@@ -688,6 +711,17 @@ impl ProseMirrorNames {
         found.map(|(entry, content)| (entry, *content))
     }
 
+    /// The attributes that the type does not have and that make a node another type.
+    pub(super) fn retyping(&self, entry: &TypeMapping, attributes: &Attributes) -> Vec<SmolStr> {
+        let found = self.type_of(&entry.document, attributes);
+        let other = found.filter(|(other, _)| other.prosemirror != entry.prosemirror);
+        let fixed = other.into_iter().flat_map(|(other, _)| &other.fixed);
+        let names = fixed.map(|(name, _)| name).filter(|name| {
+            attributes.get(name).is_some() && !entry.fixes(name) && !self.has_attribute(entry, name)
+        });
+        names.cloned().collect()
+    }
+
     /// Whether a node of this type would be written as another type in a parent of this type.
     pub(super) fn is_misplaced(&self, entry: &TypeMapping, parent: &TypeMapping) -> bool {
         match self.own_type(&entry.document, parent) {
@@ -760,11 +794,12 @@ impl ProseMirrorNames {
         self.first(ProseMirrorContent::Break).is_some()
     }
 
-    /// The first type with this content.
+    /// The first type with this content, if possible one for all attributes and parents.
     pub(super) fn first(&self, content: ProseMirrorContent) -> Option<&TypeMapping> {
-        let mut nodes = self.nodes.iter();
-        let found = nodes.find(|(_, of)| *of == content);
-        found.map(|(entry, _)| entry)
+        let nodes = || self.nodes.iter().filter(|(_, of)| *of == content);
+        let is_general = |entry: &TypeMapping| entry.parent.is_none() && entry.fixed.is_empty();
+        let general = nodes().find(|(entry, _)| is_general(entry));
+        general.or_else(|| nodes().next()).map(|(entry, _)| entry)
     }
 }
 

@@ -13,7 +13,7 @@ use serde::de::{DeserializeOwned, IgnoredAny, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use smol_str::SmolStr;
 
-use super::names::{ParentType, ProseMirrorContent, ProseMirrorNames};
+use super::names::{ParentType, ProseMirrorContent, ProseMirrorNames, TypeMapping};
 use super::{ProseMirrorError, ProseMirrorOptions, TARGETS};
 use crate::OBJECT;
 use crate::dropped::{Dropped, DroppedPart, DroppedReport};
@@ -360,7 +360,8 @@ impl<'o> ProseMirrorReader<'o> {
                 }
                 self.drop_marks(&node.marks);
                 parts.end_text();
-                let own = self.allowed(&entry.document, entry.read(&attributes), true);
+                let own = self.of_type(entry, entry.read(&attributes));
+                let own = self.allowed(&entry.document, own, true);
                 let spec = NodeSpec::new(entry.document.clone());
                 let spec = spec.with_id(self.place()).with_attributes(own);
                 let mut inner = ContentParts::default();
@@ -419,6 +420,22 @@ impl<'o> ProseMirrorReader<'o> {
             });
         }
         Ok(())
+    }
+
+    /// The attributes of a node without those that would make it another type.
+    fn of_type(&mut self, entry: &TypeMapping, mut attributes: Attributes) -> Attributes {
+        // Without the attributes of one type it can be the next.
+        loop {
+            let lost = self.options.names.retyping(entry, &attributes);
+            if lost.is_empty() {
+                return attributes;
+            }
+            for attribute in lost {
+                attributes.set(attribute.clone(), None);
+                let node = entry.document.clone();
+                self.drop(DroppedPart::NodeAttribute { node, attribute });
+            }
+        }
     }
 
     /// The attributes of a node or an inline node; a rejected target is empty.

@@ -1,6 +1,7 @@
 //! The schema of a document whose types are those of an editor, in the names of the document.
 
 use std::collections::BTreeMap;
+use std::sync::OnceLock;
 
 use doclock::document::Value;
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, TableRole, ValueType};
@@ -77,7 +78,21 @@ impl PackageRules {
     }
 }
 
+/// The rules of each package, read once.
+fn rules_of(package: Package) -> &'static PackageRules {
+    static ALL: [OnceLock<PackageRules>; 3] = [const { OnceLock::new() }; 3];
+    ALL[package as usize].get_or_init(|| PackageRules::of(package))
+}
+
 impl ProseMirrorNames {
+    /// Whether a type has an attribute of the document by its name or by the rules of its package.
+    pub(super) fn has_attribute(&self, entry: &TypeMapping, document: &str) -> bool {
+        let known = rules_of(self.package).nodes.get(&entry.prosemirror);
+        let mut of_package = known.into_iter().flat_map(|rules| rules.attributes.keys());
+        entry.attributes.iter().any(|(_, name)| name == document)
+            || of_package.any(|name| entry.read_name(name) == Some(document))
+    }
+
     /// Returns the schema of documents with these types, in the names of the document. Its root is
     /// the type `doc`.
     ///
@@ -94,6 +109,7 @@ impl ProseMirrorNames {
     ///
     /// - [`ProseMirrorNamesError::Incomplete`]: a later definition has replaced one of the types
     ///   that one type of the document is.
+    /// - [`ProseMirrorNamesError::Definition`]: the parent of a type is not defined.
     /// - [`ProseMirrorNamesError::Schema`]: a name of the document cannot be in a schema. It is
     ///   empty, is `block`, or has a character of a content expression.
     ///
@@ -113,10 +129,15 @@ impl ProseMirrorNames {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn schema(&self) -> Result<Schema, ProseMirrorNamesError> {
-        let rules = PackageRules::of(self.package);
+        let rules = rules_of(self.package);
         let mut schema = Schema::builder();
         let mut known: Vec<&SmolStr> = Vec::new();
         for (entry, content) in &self.nodes {
+            let parent = entry.parent.as_ref();
+            if parent.is_some_and(|parent| self.node_named(parent).is_none()) {
+                let reason = "its parent is not defined";
+                return Err(ProseMirrorNamesError::definition(entry, reason));
+            }
             if matches!(content, ProseMirrorContent::Inline) {
                 let own = rules.node(&entry.prosemirror);
                 let mark = MarkType::new().leaf(true).unknown_attributes(own.others);
@@ -125,13 +146,13 @@ impl ProseMirrorNames {
             } else if *content != ProseMirrorContent::Break && !known.contains(&&entry.document) {
                 known.push(&entry.document);
                 self.check_complete(&entry.document)?;
-                let of_type = self.node_type(&entry.document, &rules);
+                let of_type = self.node_type(&entry.document, rules);
                 schema = schema.node(entry.document.clone(), of_type);
             }
         }
         schema = schema.node(self.of_text().clone(), NodeType::new());
         for entry in &self.marks {
-            schema = schema.mark(entry.document.clone(), self.mark_type(entry, &rules));
+            schema = schema.mark(entry.document.clone(), self.mark_type(entry, rules));
         }
         if let Some((top, _)) = self.node_named(TOP) {
             schema = schema.root(top.document.clone());
@@ -142,7 +163,9 @@ impl ProseMirrorNames {
 
     /// The rules of a type of the document: those of all types of ProseMirror that it is.
     fn node_type(&self, document: &SmolStr, rules: &PackageRules) -> NodeType {
-        let mut attributes = fixed_attributes(self.variants(document).map(|(entry, _)| entry));
+        let mut attributes = BTreeMap::new();
+        let mut free: Vec<&TypeMapping> = Vec::new();
+        let mut groups: Vec<SmolStr> = Vec::new();
         let mut contents: Vec<String> = Vec::new();
         let mut marks = Some(Vec::new());
         let (mut others, mut defining, mut isolating, mut code) = (false, false, false, false);
@@ -159,16 +182,30 @@ impl ProseMirrorNames {
                 .zip(allowed)
                 .map(|(marks, more)| [marks, more].concat());
             others |= own.others;
+            free.extend(own.others.then_some(entry));
             defining |= own.defining;
             isolating |= own.isolating;
             // Cells of one type that an attribute tells apart are cells.
             table_role = table_role.or(own.table_role);
             code |= content == ProseMirrorContent::Code;
-            node = node.group(own.group);
+            if !own.group.is_empty() && !groups.contains(&own.group) {
+                groups.push(own.group);
+            }
             for (name, spec) in named_attributes(entry, own.attributes) {
                 attributes.entry(name).or_insert(spec);
             }
         }
+        for (name, spec) in fixed_attributes(self.variants(document).map(|(entry, _)| entry)) {
+            // A type without this value can have others.
+            let is_free = free.iter().any(|entry| !entry.fixes(&name));
+            let spec = if is_free {
+                AttributeSpec::default()
+            } else {
+                spec
+            };
+            attributes.entry(name).or_insert(spec);
+        }
+        node = node.group(groups.join(" "));
         node = node.content(either(contents)).unknown_attributes(others);
         node = node.defining(defining).isolating(isolating).code(code);
         if let Some(role) = table_role {
@@ -284,9 +321,9 @@ fn fixed_attributes<'n>(
     }
     let specs = values.into_iter().map(|(name, values)| {
         let spec = match &*values {
-            [Value::Bool(first), Value::Bool(_)] => AttributeSpec::new(ValueType::Boolean)
+            [Value::Bool(_), Value::Bool(_)] => AttributeSpec::new(ValueType::Boolean)
                 .required()
-                .with_default(*first),
+                .with_default(false),
             [Value::Bool(_)] => AttributeSpec::new(ValueType::Boolean),
             all if all.iter().all(Value::is_string) => {
                 AttributeSpec::new(ValueType::String).with_values(values)
@@ -299,9 +336,18 @@ fn fixed_attributes<'n>(
 }
 
 /// A content expression for one of several.
-fn either(contents: Vec<String>) -> String {
-    match &*contents {
+fn either(mut contents: Vec<String>) -> String {
+    let all = contents.len();
+    contents.retain(|content| !content.is_empty());
+    let is_optional = contents.len() < all;
+    let one = match &*contents {
+        [] => return String::new(),
+        [only] if !is_optional => return only.clone(),
         [only] => only.clone(),
         _ => format!("({})", contents.join(") | (")),
+    };
+    match is_optional {
+        true => format!("({one})?"),
+        false => one,
     }
 }

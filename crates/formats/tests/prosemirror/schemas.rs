@@ -9,7 +9,7 @@ use doclock::dsl::{add_table_row, toggle_header};
 use doclock::schema::Schema;
 use doclock::{DataStore, Editor, StoreOptions};
 use doclock_formats::markdown::{from_markdown, to_markdown};
-use doclock_formats::prosemirror::ProseMirrorContent::{Blocks, Inline, Text};
+use doclock_formats::prosemirror::ProseMirrorContent::{Blocks, Break, Code, Inline, Leaf, Text};
 use doclock_formats::prosemirror::{
     ProseMirrorNames, ProseMirrorNamesError, ProseMirrorOptions, ProseMirrorStep, from_prosemirror,
     to_prosemirror,
@@ -510,4 +510,149 @@ fn the_schema_of_tiptap_knows_tables() {
         (kinds("tableHeader"), kinds("tableCell"), kinds("tableRow")),
         (2, 2, 2)
     );
+}
+
+/// The nodes of the schema of names, as JSON.
+fn nodes_of(names: &ProseMirrorNames) -> Value {
+    serde_json::to_value(names.schema().unwrap()).unwrap()["nodes"].take()
+}
+
+#[test]
+fn a_value_that_defines_a_type_is_not_the_only_value() {
+    let names = ProseMirrorNames::basic()
+        .node_where("title", "heading", Text, [("level", 1.into())])
+        .unwrap()
+        .node("cell", "cell", Blocks)
+        .node_where("sum", "cell", Blocks, [("kind", "sum".into())])
+        .unwrap();
+    let nodes = nodes_of(&names);
+    let level = json!({"type": "integer", "default": 1});
+    assert_eq!(nodes["heading"]["attributes"]["level"], level);
+    assert_eq!(nodes["cell"]["attributes"]["kind"], json!({"type": "any"}));
+    let list = &nodes_of(&ProseMirrorNames::tiptap())["list"];
+    assert_eq!(list["attributes"]["kind"]["values"], json!(["task"]));
+}
+
+#[test]
+fn a_list_is_not_ordered_by_default() {
+    for names in [ProseMirrorNames::basic(), ProseMirrorNames::tiptap()] {
+        let list = &nodes_of(&names)["list"];
+        assert_eq!(list["attributes"]["ordered"]["default"], false);
+    }
+}
+
+#[test]
+fn a_type_of_several_types_is_in_the_groups_of_all() {
+    // An item is in no group, and a paragraph is a block.
+    let names = ProseMirrorNames::basic()
+        .node("list_item", "paragraph", Text)
+        .node_where("paragraph", "paragraph", Text, [("free", true.into())])
+        .unwrap();
+    assert_eq!(nodes_of(&names)["paragraph"]["group"], "block");
+    let names = ProseMirrorNames::basic()
+        .node_where("list_item", "paragraph", Text, [("item", true.into())])
+        .unwrap();
+    assert_eq!(nodes_of(&names)["paragraph"]["group"], "block");
+}
+
+#[test]
+fn a_type_that_is_empty_or_not_has_a_schema() {
+    let names = ProseMirrorNames::basic()
+        .node("box", "box", Blocks)
+        .node_where("line", "box", Leaf, [("line", true.into())])
+        .unwrap();
+    assert_eq!(nodes_of(&names)["box"]["content"], "(block+)?");
+    let names = names
+        .node_where(
+            "note",
+            "box",
+            Text,
+            [("note", true.into()), ("line", false.into())],
+        )
+        .unwrap();
+    assert_eq!(
+        nodes_of(&names)["box"]["content"],
+        "((inline-text*) | (block+))?"
+    );
+}
+
+#[test]
+fn a_definition_that_cannot_be_is_an_error_with_the_reason() {
+    let error = |names: Result<ProseMirrorNames, ProseMirrorNamesError>| {
+        let error = names.unwrap_err();
+        assert_eq!(error.code(), "proseMirrorNamesDefinition", "{error}");
+        error.to_string()
+    };
+    let names = ProseMirrorNames::tiptap;
+    for content in [Inline, Break] {
+        let value = [("kind", "x".into())];
+        let found = error(names().node_where("mention", "mention", content, value));
+        assert_eq!(found, "mention cannot be mention: it is within a text");
+        error(names().node_within("mention", "mention", content, "paragraph"));
+    }
+    let found = error(names().node_within("summary", "paragraph", Code, "details"));
+    let other = "summary cannot be paragraph: its content differs from that in other parents";
+    assert_eq!(found, other);
+    let within = names().node_within("check", "list-item", Blocks, "checkList");
+    let found = error(within.unwrap().schema().map(|_| names()));
+    let missing = "check cannot be list-item: its parent is not defined";
+    assert_eq!(found, missing);
+}
+
+#[test]
+fn a_precise_type_is_not_the_one_for_text_without_a_type() {
+    let names = ProseMirrorNames::new()
+        .node("doc", "document", Blocks)
+        .node("paragraph", "paragraph", Text)
+        .node_where("lead", "paragraph", Text, [("lead", true.into())])
+        .unwrap();
+    let mut transaction = DataStore::new().begin("export").unwrap();
+    let text = NodeSpec::new("inline-text").with_text("Io");
+    let page = transaction
+        .create(NodeSpec::new("document").with_children([text]))
+        .unwrap();
+    let (json, _) = to_prosemirror(&transaction, &page, &ProseMirrorOptions::new(names)).unwrap();
+    assert!(
+        json.contains("paragraph") && !json.contains("lead"),
+        "{json}"
+    );
+}
+
+#[test]
+fn a_definition_that_takes_a_needed_type_from_another_is_an_error() {
+    let taken = ProseMirrorNames::basic()
+        .node("cell", "cell", Blocks)
+        .node_where("ordered_list", "cell", Blocks, [("list", true.into())]);
+    let error = taken.unwrap_err().to_string();
+    let expected = "bullet_list is list only where ordered is false, and no type is list elsewhere";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn an_unknown_attribute_does_not_change_the_type() {
+    let options = ProseMirrorOptions::new(ProseMirrorNames::tiptap());
+    let mut doc = tasks("bulletList", "listItem");
+    doc["content"][0]["attrs"] = json!({"kind": "task"});
+    let (document, dropped) = from_prosemirror(&doc.to_string(), &options).unwrap();
+    assert_eq!(json!(dropped)[0]["attribute"], "kind");
+    assert_eq!(
+        document.clone().into_children()[0].attributes().get("kind"),
+        None
+    );
+
+    // A step ignores it.
+    let mut transaction = DataStore::new().begin("ann").unwrap();
+    let page = transaction.create(document).unwrap();
+    let step = json!({"stepType": "attr", "pos": 0, "attr": "kind", "value": "task"});
+    let step = ProseMirrorStep::from_json(&step.to_string(), &options).unwrap();
+    step.apply(&mut transaction, &page, &options).unwrap();
+    let (json, _) = to_prosemirror(&transaction, &page, &options).unwrap();
+    assert!(json.contains("bulletList"), "{json}");
+
+    // An attribute that the type has is kept.
+    let title = ProseMirrorNames::tiptap();
+    let title = title.node_where("title", "heading", Text, [("level", 1.into())]);
+    let options = ProseMirrorOptions::new(title.unwrap());
+    let heading = json!({"type": "doc", "content": [{"type": "heading", "attrs": {"level": 2}}]});
+    assert!(is_valid(&heading, &options).is_some());
 }

@@ -68,10 +68,16 @@ impl StepApplier<'_> {
     /// Sets an attribute. As in ProseMirror, one that the schema does not have is ignored.
     fn set_node_attr(&mut self, id: &NodeId, name: &str, value: &Value) -> StepResult {
         let node = self.node(id)?;
-        let Some((entry, _)) = self.options.names.node_for(node) else {
-            return content_of(node, &self.options.names).map(drop);
+        let names = &self.options.names;
+        let Some((entry, _)) = names.node_under(&*self.on, node, self.root) else {
+            return content_of(node, names).map(drop);
         };
-        let name = entry.read_name(name).map(SmolStr::new);
+        let name = entry.read_name(name);
+        let name = name.map(SmolStr::new).filter(|name| {
+            let mut attributes = node.attributes().clone();
+            attributes.set(name.clone(), Some(value.clone()));
+            !names.retyping(entry, &attributes).contains(name)
+        });
         let schema = self.on.schema();
         let name = name
             .filter(|name| schema.is_none_or(|schema| schema.allows_attribute(node.kind(), name)));
