@@ -24,7 +24,11 @@ pub trait MarkdownSchema {
     ///   a list that begins with another number than one;
     /// - an ordered list without `start`, which gets 1, and the `start` of another list;
     /// - numbers, languages, alignments and labels that Markdown does not have;
-    /// - a row with fewer cells than the head, which gets the missing ones;
+    /// - a row with fewer cells than the head, which gets the missing ones, and a row with more,
+    ///   for which the head and the other rows get more cells;
+    /// - code whose last line has no newline at its end, which gets one;
+    /// - the mark of a footnote that has no definition, which becomes text without a report;
+    /// - nodes that nest deeper than about 500 levels, which are read as text;
     /// - marks that overlap in a way that Markdown cannot express.
     ///
     /// [`to_markdown_reported`](super::to_markdown_reported) reports the types, marks and

@@ -98,8 +98,11 @@ impl ProseMirrorNames {
     ///
     /// The types of [`basic`](Self::basic) and [`tiptap`](Self::tiptap) have the rules of their
     /// packages, also under another name in the document. So a document that follows the schema is
-    /// valid in the editor, whatever operations made it. Items of lists of tasks can contain
-    /// further blocks, as with Tiptap's option `nested`.
+    /// valid in the editor, whatever operations made it, with one exception. Where several types of
+    /// ProseMirror are one type of the document, it allows what any of them allows. A node can have
+    /// a content, marks or attributes there that only another of these types has in the editor:
+    /// ProseMirror loses such attributes, as the `start` of a bullet list, without a report. Items
+    /// of lists of tasks can contain further blocks, as with Tiptap's option `nested`.
     ///
     /// A type that was defined with [`node`](Self::node) is a block, and contains any blocks if it
     /// has [`ProseMirrorContent::Blocks`]. A mark that was defined with [`mark`](Self::mark) is
@@ -108,10 +111,12 @@ impl ProseMirrorNames {
     /// # Errors
     ///
     /// - [`ProseMirrorNamesError::Incomplete`]: a later definition has replaced one of the types
-    ///   that one type of the document is.
+    ///   that one type of the document is. After `tiptap`, for example, it is an error to rename
+    ///   `listItem` alone, because a task in a list of tasks remains a `list-item`.
     /// - [`ProseMirrorNamesError::Definition`]: the parent of a type is not defined.
     /// - [`ProseMirrorNamesError::Schema`]: a name of the document cannot be in a schema. It is
-    ///   empty, is `block`, or has a character of a content expression.
+    ///   empty, is `block`, or has a character of a content expression. Or the content of a package
+    ///   has a type that is no longer defined. It is named as in ProseMirror then.
     ///
     /// ```
     /// use doclock::{CommitError, DataStore, StoreOptions, document::NodeSpec};
