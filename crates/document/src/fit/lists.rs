@@ -222,14 +222,16 @@ impl Fit<'_> {
         let kind = start.node(depth).kind;
         // It may begin with another list, which its first text is in.
         let start = FitPlace::new(root, start.start(depth))?;
-        self.block_range(&start, &end, |node| {
+        let range = self.block_range(&start, &end, |node| {
             let first = node.content().first();
             let first = first.map(|first| match &first.body {
                 FitBody::Rest(rest) => rest.first,
                 _ => first.kind,
             });
             first == Some(kind)
-        })
+        })?;
+        // A quote that begins with a quote is no item of itself.
+        (range.depth < start.depth()).then_some(range)
     }
 
     /// Lifts the list items from one up to a position out of their list.

@@ -1,5 +1,7 @@
 //! The schema of Markdown: what is read is valid, and what is valid comes back.
 
+use std::cell::Cell;
+
 use doclock::document::{Attributes, Mark, NodeSpec};
 use doclock::dsl::*;
 use doclock::schema::{Schema, SchemaError};
@@ -11,6 +13,7 @@ use doclock_formats::markdown::{
     from_markdown, from_markdown_with, to_markdown, to_markdown_reported,
 };
 use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
 
 use crate::common::cases;
 use crate::markdown::{TOKENS, pages};
@@ -327,42 +330,6 @@ proptest! {
         prop_assert_eq!(from_markdown(&markdown).to_json(), document.to_json(), "{}", markdown);
     }
 
-    /// An edit is refused, or its result is valid and has a Markdown that is read as a valid one.
-    #[test]
-    fn any_edit_under_the_schema_leads_to_markdown(seed in any::<u64>()) {
-        let mut random = Random(seed);
-        let (store, page) = opened("");
-        let ann = Editor::new(store.clone(), "ann");
-        let blocks = random.blocks(2, 2);
-        for block in blocks {
-            transaction(&ann, [add_child(block, None).on(&page)]).commit().unwrap();
-        }
-        for _ in 0..8 {
-            let snapshot = store.snapshot();
-            let nodes: Vec<_> = snapshot.descendants(&page).skip(1).collect();
-            if nodes.is_empty() {
-                break;
-            }
-            let node = nodes[random.below(nodes.len())];
-            let offset = random.below(node.text().len() + 1);
-            let target = random.one(&[JoinTarget::Any, JoinTarget::Text, JoinTarget::Around]);
-            let edit = match random.below(8) {
-                0 | 1 => insert_paragraph(offset),
-                2 => split_list_item(offset, "list-item"),
-                3 | 4 => join_block(target, random.below(2) == 0),
-                5 => indent_node(),
-                6 => outdent_node(),
-                _ => wrap_in_list(element("list", []), element("list-item", [])),
-            };
-            // Also an edit that does not fit the node.
-            let _ = transaction(&ann, [edit.on(node.id())]).commit();
-        }
-        let snapshot = store.snapshot();
-        prop_assert_eq!(Schema::markdown().check_all(&snapshot), Ok(()));
-        let markdown = to_markdown(&snapshot, &page).unwrap();
-        is_valid(from_markdown(&markdown), &markdown)?;
-    }
-
     /// Also of one whose texts, marks and attributes Markdown cannot express.
     #[test]
     fn any_valid_document_is_written_and_read_as_a_valid_one(seed in any::<u64>()) {
@@ -373,6 +340,60 @@ proptest! {
         let markdown = to_markdown(&transaction, &root).unwrap();
         is_valid(from_markdown(&markdown), &markdown)?;
     }
+}
+
+/// Random edits. Each is refused, or its result is valid and has a Markdown that is read as a valid
+/// one. Returns how many were committed.
+fn edited(seed: u64) -> Result<usize, TestCaseError> {
+    let mut committed = 0;
+    let mut random = Random(seed);
+    let (store, page) = opened("");
+    let ann = Editor::new(store.clone(), "ann");
+    let blocks = random.blocks(2, 2);
+    for block in blocks {
+        transaction(&ann, [add_child(block, None).on(&page)])
+            .commit()
+            .unwrap();
+    }
+    for _ in 0..8 {
+        let snapshot = store.snapshot();
+        let nodes: Vec<_> = snapshot.descendants(&page).skip(1).collect();
+        if nodes.is_empty() {
+            break;
+        }
+        let node = nodes[random.below(nodes.len())];
+        let offset = random.below(node.text().len() + 1);
+        let target = random.one(&[JoinTarget::Any, JoinTarget::Text, JoinTarget::Around]);
+        let edit = match random.below(8) {
+            0 | 1 => insert_paragraph(offset),
+            2 => split_list_item(offset, "list-item"),
+            3 | 4 => join_block(target, random.below(2) == 0),
+            5 => indent_node(),
+            6 => outdent_node(),
+            _ => wrap_in_list(element("list", []), element("list-item", [])),
+        };
+        // Also an edit that does not fit the node.
+        let edit = transaction(&ann, [edit.on(node.id())]).commit();
+        committed += usize::from(edit.is_ok());
+    }
+    let snapshot = store.snapshot();
+    prop_assert_eq!(Schema::markdown().check_all(&snapshot), Ok(()));
+    let markdown = to_markdown(&snapshot, &page).unwrap();
+    is_valid(from_markdown(&markdown), &markdown)?;
+    Ok(committed)
+}
+
+#[test]
+fn any_edit_under_the_schema_leads_to_markdown() {
+    let committed = Cell::new(0);
+    let result = TestRunner::new(cases(512)).run(&any::<u64>(), |seed| {
+        committed.set(committed.get() + edited(seed)?);
+        Ok(())
+    });
+    // The error has the seed.
+    result.unwrap_or_else(|error| panic!("{error}"));
+    println!("{} edits", committed.get());
+    assert!(committed.get() > 100);
 }
 
 #[test]
@@ -503,6 +524,15 @@ fn edits_of_blocks_and_lists_lead_to_markdown() {
             "{before}"
         );
     }
+
+    // The outer quote begins with a quote, and is in no list.
+    let (store, page) = opened("> > a\n\nb\n");
+    let snapshot = store.snapshot();
+    let quote = snapshot.children(&page).next().unwrap();
+    let ann = Editor::new(store.clone(), "ann");
+    let lift = transaction(&ann, [outdent_node().on(quote.id())]);
+    let error = lift.commit().unwrap_err();
+    assert!(error.to_string().contains("no grandparent"), "{error}");
 
     // A cell is one line of text.
     let (store, page) = opened("| a |\n|---|\n| IoEuropa |");
