@@ -28,7 +28,7 @@ pub trait MarkdownSchema {
     ///   for which the head and the other rows get more cells;
     /// - code whose last line has no newline at its end, which gets one;
     /// - the mark of a footnote that has no definition, which becomes text without a report;
-    /// - nodes that nest deeper than about 500 levels, which are read as text;
+    /// - quotes, lists and footnotes that nest deeper than 512 levels, which become code;
     /// - marks that overlap in a way that Markdown cannot express.
     ///
     /// [`to_markdown_reported`](super::to_markdown_reported) reports the types, marks and

@@ -396,6 +396,34 @@ fn any_edit_under_the_schema_leads_to_markdown() {
     assert!(committed.get() > 100);
 }
 
+/// What the documentation says of valid documents that do not come back as they were.
+#[test]
+fn some_valid_documents_come_back_as_others() {
+    let text = |text: &str| NodeSpec::new("inline-text").with_text(text);
+    let code = NodeSpec::new("code-block").with_children([text("x")]);
+    let mark = Mark::whole("footnote").with_attributes([("label", "9".into())]);
+    let note = NodeSpec::new("paragraph").with_children([text("9").with_marks([mark])]);
+    let cell = || NodeSpec::new("table-cell").with_children([text("a")]);
+    let head = NodeSpec::new("table-head").with_children([cell()]);
+    let row = NodeSpec::new("table-row").with_children([cell(), cell()]);
+    let table = NodeSpec::new("table").with_children([head, row]);
+    for (block, expected) in [
+        (code, "\"text\":\"x\\n\""),
+        (note, "\"text\":\"[^9]\""),
+        (table, "{\"type\":\"table-cell\"}"),
+    ] {
+        let document = NodeSpec::new("document").with_children([block]);
+        committed(document.clone(), &Schema::markdown()).unwrap();
+        let mut transaction = DataStore::new().begin("test").unwrap();
+        let root = transaction.create(document).unwrap();
+        let (markdown, dropped) =
+            to_markdown_reported(&transaction, &root, &MarkdownOptions::new()).unwrap();
+        assert_eq!(dropped, []);
+        let read = from_markdown(&markdown).to_json();
+        assert!(read.contains(expected), "{markdown}: {read}");
+    }
+}
+
 #[test]
 fn hostile_texts_are_read_as_valid_documents() {
     let deep = ["> ", "- ", "1. ", "[^a]: "].map(|prefix| prefix.repeat(2000) + "a");
