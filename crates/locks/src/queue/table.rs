@@ -334,8 +334,11 @@ impl TableEntry {
         let waits = self.waits.iter();
         let upgrades = waits.flat_map(|waits| waits.upgrades.iter(None));
         let upgrades = upgrades.map(|(_, queued)| (queued.member, queued.rights));
-        let mut before = self.holders.iter().copied().chain(upgrades);
-        let found = before.find(|&(other, rights)| {
+        let others = self.held.without(self.rights(member));
+        let is_excluded = wanted.exclude(others.and(self.upgrading()));
+        let searched = if is_excluded { usize::MAX } else { 0 };
+        let before = self.holders.iter().copied().chain(upgrades);
+        let found = before.take(searched).find(|&(other, rights)| {
             step();
             other != member && rights.exclude(wanted)
         });

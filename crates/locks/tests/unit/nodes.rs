@@ -193,3 +193,39 @@ fn node_locks_01_a_thread_with_two_grants_is_refused_until_both_have_ended() {
     lock.unbind(two.id());
     assert_eq!(refusal(), None);
 }
+
+/// It waits behind a reader of the whole tree, and no holder is in its way.
+#[test]
+fn node_locks_01_a_request_that_may_not_wait_is_refused_without_a_look_at_all_holders() {
+    let steps = [10, 1_000].map(|holders: u64| {
+        let lock = FifoLock::new();
+        for thread in 1..=holders {
+            let own = [format!("own-{thread}")];
+            assert!(polled(&mut request(&lock, thread, &own)).0.is_some());
+        }
+        let of_all = |options: AcquireOptions, scope: Scope| {
+            let lock = lock.clone();
+            Box::pin(async move {
+                let owner = OwnerId::from("late");
+                let requester = options.requester(&owner, Location::caller(), false);
+                let requester = Requester {
+                    thread: 0,
+                    ..requester
+                };
+                let asked =
+                    lock.grant_nodes_as(WaiterKind::Task, &requester, &options, scope, &Flat);
+                asked.await
+            })
+        };
+        let reader = Scope::new().read_subtree("root");
+        let mut waits: Requested = of_all(AcquireOptions::new().no_timeout(), reader);
+        assert!(polled(&mut waits).0.is_none());
+        let mut refused = of_all(AcquireOptions::new().no_wait(), Scope::new().write("free"));
+        let mut context = Context::from_waker(Waker::noop());
+        let (polled, steps) = counted(|| refused.as_mut().poll(&mut context));
+        let is_refused = |error: &LockError| matches!(error, LockError::WouldBlock { .. });
+        assert!(matches!(&polled, std::task::Poll::Ready(Err(error)) if is_refused(error)));
+        steps
+    });
+    assert!(steps[1] <= 2 * steps[0], "{steps:?}");
+}
