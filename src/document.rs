@@ -30,7 +30,7 @@
 //! They are those of the package `doclock-document`, which knows no store.
 
 #[doc(hidden)]
-pub use doclock_document::internal::{Measure, SizedChild, Sizes};
+pub use doclock_document::internal::{Measure, SizedChild, Sizes, order::ascending};
 #[doc(hidden)]
 pub use doclock_document::schema;
 #[doc(inline)]

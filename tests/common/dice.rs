@@ -1,6 +1,19 @@
 //! Pseudo-random numbers from a seed, and random changes of JSON.
 
+use std::hash::{BuildHasher, RandomState};
+
 use serde_json::{Value, json};
+
+/// The seed of a random test, which it prints: that of `SEED`, or another one each time.
+///
+/// It has 32 bits, so a script has it exactly, too.
+pub(crate) fn seed() -> u64 {
+    let given = std::env::var("SEED").ok();
+    let given = given.and_then(|seed| seed.parse().ok());
+    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0) >> 32);
+    println!("SEED={seed}");
+    seed
+}
 
 /// Pseudo-random numbers from a seed (SplitMix64).
 pub(crate) struct Dice(pub(crate) u64);

@@ -9,20 +9,13 @@ use doclock::history::{HistoryMode, HistoryOptions, UndoError};
 use doclock::transaction::TransactionResult;
 use doclock::{DataStore, Draft, Editor, NodeId, StoreOptions, View, dsl::*};
 
-use crate::common::{Dice, image};
+use crate::common::{Dice, image, seed};
 use crate::later;
 use crate::memory::Memory;
 
 fn kept(bytes: usize) -> DurableOptions {
     let store = StoreOptions::new().kept_commits(bytes);
     later().keep_log(usize::MAX).store(store)
-}
-
-pub(crate) fn seed() -> u64 {
-    let seed = std::env::var("SEED").ok().and_then(|it| it.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("SEED={seed}");
-    seed
 }
 
 /// A store with what the journal has now, as after the end of the process.

@@ -17,8 +17,8 @@ use doclock::{
 };
 
 use crate::add;
-use crate::common::{Dice, image};
-use crate::histories::{edit, page, seed};
+use crate::common::{Dice, image, seed};
+use crate::histories::{edit, page};
 use crate::memory::{Failure, Memory};
 use crate::replica::{blocks, catch_up, followed};
 

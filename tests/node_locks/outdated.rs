@@ -1,6 +1,5 @@
 //! An operation reads the document as it is when its nodes are locked (NODE LOCKS 6).
 
-use std::hash::{BuildHasher, RandomState};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -14,7 +13,7 @@ use doclock::{
     CommitError, DataStore, Draft, StoreOptions, Transaction, View, codes::CodedError, dsl::*,
 };
 
-use super::common::Dice;
+use super::common::{Dice, seed};
 use super::patient;
 
 /// A page with two paragraphs, a list of two items and an empty paragraph, under a schema or not.
@@ -222,10 +221,7 @@ fn node_locks_06_an_operation_that_runs_again_counts_once() {
 /// its way. The operations one after the other, in the order of versions, have the same result.
 #[test]
 fn node_locks_06_operations_beside_others_are_those_of_the_order_of_versions() {
-    let given = std::env::var("SEED").ok();
-    let given = given.and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("SEED={seed}");
+    let seed = seed();
     let (mut committed, mut refused) = (0, 0);
     for round in 0..60 {
         let store = page(true);

@@ -1,13 +1,12 @@
 //! A late withdrawal ends no other wait of the same guard (NODE LOCKS 1; LOCK 7).
 
-use std::hash::{BuildHasher, RandomState};
 use std::hint::spin_loop;
 use std::sync::{Arc, Barrier};
 use std::thread;
 
 use doclock::lock::{CancelToken, LockError, node::Scope};
 
-use super::common::{Dice, LateCancel};
+use super::common::{Dice, LateCancel, seed};
 use super::{document, patient, take, until_waiting};
 
 /// A cancellation collected for the first wait of a guard ended its second one, which had no token.
@@ -50,11 +49,7 @@ fn node_locks_01_a_cancellation_that_comes_late_ends_no_other_wait() {
 /// As a race: the more requests a token withdraws first, the later a cancellation comes.
 #[test]
 fn node_locks_01_a_cancellation_against_a_grant_and_another_wait() {
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("SEED={seed}");
+    let seed = seed();
     let mut dice = Dice(seed);
     let mut granted = 0;
     for round in 0..200 {

@@ -12,7 +12,7 @@ use doclock::transaction::{NodeOperation, Operation, OperationError, TextSpan, T
 use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
 use serde_json::{Value, json};
 
-use crate::common::{Dice, children, image};
+use crate::common::{Dice, children, image, seed};
 
 fn schema() -> Schema {
     let cell = |role| {
@@ -551,11 +551,7 @@ fn tree_06_two_types_cannot_have_one_role() {
 /// undone, and all of them at the end.
 #[test]
 fn tree_06_any_edits_of_a_table_leave_it_whole() {
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("SEED={seed}");
+    let seed = seed();
     let mut dice = Dice(seed);
     let mut edits = 0;
     for _ in 0..60 {
@@ -598,11 +594,7 @@ fn tree_06_any_edits_of_a_table_leave_it_whole() {
 /// repair makes it whole.
 #[test]
 fn tree_06_any_edits_and_undos_of_two_users_leave_a_table_that_can_be_repaired() {
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("SEED={seed}");
+    let seed = seed();
     let mut dice = Dice(seed);
     let mut undone = 0;
     for _ in 0..60 {

@@ -1,7 +1,6 @@
 //! Mutated scripts, and arbitrary JSON.
 
 use std::collections::HashSet;
-use std::hash::{BuildHasher, RandomState};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::thread;
 
@@ -14,7 +13,7 @@ use serde::de::IgnoredAny;
 use serde_json::{Map, Value, json};
 use strum::VariantArray;
 
-use crate::common::{Dice, image, spoil};
+use crate::common::{Dice, image, seed, spoil};
 use crate::furnished;
 use crate::generator::{Generator, Kind};
 
@@ -234,11 +233,7 @@ fn document(seed: u64, names: &HashSet<&str>) {
 /// `SEED` sets the first of the seeds, one for each document.
 #[test]
 fn transaction_04_random_json_never_panics_and_leaves_nothing_half_done() {
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let first: u64 = given.unwrap_or_else(|| RandomState::new().hash_one(0));
-    println!("SEED={first}");
+    let first = seed();
     let names: HashSet<&str> = Operation::names().collect();
     let threads = thread::available_parallelism().map_or(1, usize::from) as u64;
     thread::scope(|scope| {

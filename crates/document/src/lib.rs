@@ -145,7 +145,7 @@ pub mod internal {
     }
 
     pub mod order {
-        pub use crate::order::{Move, Siblings, moves};
+        pub use crate::order::{Move, Siblings, ascending, moves};
     }
 
     pub mod json {

@@ -87,7 +87,7 @@ pub fn moves(order: &[usize]) -> Vec<Move> {
 }
 
 /// Marks the members of a longest ascending subsequence of these distinct numbers.
-fn ascending(numbers: &[usize]) -> Vec<bool> {
+pub fn ascending(numbers: &[usize]) -> Vec<bool> {
     // For each length, the end of the subsequence of that length with the smallest last number.
     let mut ends: Vec<usize> = Vec::new();
     let mut before = Vec::with_capacity(numbers.len());

@@ -3,6 +3,7 @@
 use doclock::durable::OpenError;
 
 use super::disk::{Disk, Found, found};
+use crate::common::seed;
 
 /// How many opens of damaged disks had each outcome.
 #[derive(Debug, Default)]
@@ -37,15 +38,6 @@ impl Outcomes {
         let seen = self.refused + self.before;
         assert!(seen > 100, "{}: {self:?}", found.name);
     }
-}
-
-fn seed() -> u64 {
-    let seed = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = seed.unwrap_or_else(|| u64::from(std::process::id()));
-    println!("SEED={seed}");
-    seed
 }
 
 /// Numbers below a bound.

@@ -147,16 +147,10 @@ impl Table<'_> {
         from: usize,
         to: usize,
     ) -> Result<(), EditError> {
-        let areas = self
-            .cells
-            .iter()
-            .map(|cell| cell.area.top..cell.area.bottom);
-        let joined = joined(self.height(), areas);
-        let (from, to) = (group(&joined, from), group(&joined, to));
-        if from == to {
+        let areas = self.cells.iter().map(|it| it.area.top..it.area.bottom);
+        let Some((from, to, order)) = moved(self.height(), areas, from, to) else {
             return Ok(());
-        }
-        let order = moved(self.height(), &from, &to);
+        };
         for (nth, &row) in order.iter().enumerate() {
             for cell in &self.cells[self.rows[row].cells.clone()] {
                 let role = self.at(nth, cell.area.left).role;
@@ -181,16 +175,10 @@ impl Table<'_> {
         from: usize,
         to: usize,
     ) -> Result<(), EditError> {
-        let areas = self
-            .cells
-            .iter()
-            .map(|cell| cell.area.left..cell.area.right);
-        let joined = joined(self.width, areas);
-        let (from, to) = (group(&joined, from), group(&joined, to));
-        if from == to {
+        let areas = self.cells.iter().map(|it| it.area.left..it.area.right);
+        let Some((from, to, order)) = moved(self.width, areas, from, to) else {
             return Ok(());
-        }
-        let order = moved(self.width, &from, &to);
+        };
         let mut place = vec![0; self.width];
         order
             .iter()
@@ -262,14 +250,26 @@ fn group(joined: &[bool], of: usize) -> Range<usize> {
     start.unwrap_or(0)..end.unwrap_or(joined.len())
 }
 
-/// The order after some are moved to others: before those if they come from behind them, otherwise
-/// after them.
-fn moved(count: usize, from: &Range<usize>, to: &Range<usize>) -> Vec<usize> {
+/// A row or column with those that cells join to it, the same for another, and the order after the
+/// first group is moved: before the other if it comes from behind it, otherwise after it. `None` if
+/// both are in one group.
+fn moved(
+    count: usize,
+    cells: impl Iterator<Item = Range<usize>>,
+    from: usize,
+    to: usize,
+) -> Option<(Range<usize>, Range<usize>, Vec<usize>)> {
+    let joined = joined(count, cells);
+    let (from, to) = (group(&joined, from), group(&joined, to));
+    if from == to {
+        return None;
+    }
     let at = match to.start < from.start {
         true => to.start,
         false => to.end,
     };
     let others = |range: Range<usize>| range.filter(|nth| !from.contains(nth));
     let before = others(0..at).chain(from.clone());
-    before.chain(others(at..count)).collect()
+    let order = before.chain(others(at..count)).collect();
+    Some((from, to, order))
 }

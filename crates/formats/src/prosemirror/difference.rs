@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use doclock::{
     NodeId,
-    document::{Change, Mark, Node, Sizes, Snapshot, Value, View},
+    document::{Change, Mark, Node, Sizes, Snapshot, Value, View, ascending},
 };
 use serde_json::Map;
 use smol_str::SmolStr;
@@ -611,8 +611,16 @@ fn compared(before: &Node, after: &Node) -> (Vec<Part>, Pairs) {
     let (end, end_after) = (len_before - behind, len_after - behind);
     let indices: HashMap<&NodeId, usize> = before.range(start..end).zip(start..).collect();
     let others = after.range(start..end_after).zip(start..);
-    let common = others.filter_map(|(id, index)| Some((*indices.get(id)?, index)));
-    let common = increasing(&common.collect::<Vec<_>>());
+    let common = others.filter_map(|(id, index)| {
+        step();
+        Some((*indices.get(id)?, index))
+    });
+    let (order, indices): (Vec<usize>, Vec<usize>) = common.unzip();
+    let stays = ascending(&order);
+    let common = order.into_iter().zip(indices).zip(stays);
+    let common: Vec<_> = common
+        .filter_map(|(pair, stays)| stays.then_some(pair))
+        .collect();
     let mut parts = Vec::new();
     let (mut from, mut from_after) = (start, start);
     for &(index, index_after) in common.iter().chain(&[(end, end_after)]) {
@@ -632,26 +640,6 @@ fn compared(before: &Node, after: &Node) -> (Vec<Part>, Pairs) {
         between: common.into_iter().collect(),
     };
     (parts, pairs)
-}
-
-/// The longest part of these pairs in which the first numbers increase.
-fn increasing(pairs: &[(usize, usize)]) -> Vec<(usize, usize)> {
-    // The pairs that end the shortest part of each length, and the pair before each of them.
-    let mut ends: Vec<usize> = Vec::new();
-    let mut previous = Vec::with_capacity(pairs.len());
-    for (nth, pair) in pairs.iter().enumerate() {
-        step();
-        let len = ends.partition_point(|&end| pairs[end].0 < pair.0);
-        previous.push(len.checked_sub(1).map(|before| ends[before]));
-        match ends.get_mut(len) {
-            Some(end) => *end = nth,
-            None => ends.push(nth),
-        }
-    }
-    let chain = std::iter::successors(ends.last().copied(), |&nth| previous[nth]);
-    let mut longest: Vec<_> = chain.map(|nth| pairs[nth]).collect();
-    longest.reverse();
-    longest
 }
 
 /// The parts in order, and one for those that touch each other.

@@ -198,3 +198,16 @@ fn leaves<'v>(
     }
     leaves
 }
+
+/// The marks of some characters of a text, by their places among these.
+pub(super) fn marks_of(text: &Node, range: &Range<usize>) -> Vec<Mark> {
+    let marks = text.marks().iter().filter_map(|mark| {
+        let of_mark = mark.range.clone()?;
+        let (start, end) = (of_mark.start.max(range.start), of_mark.end.min(range.end));
+        (start < end).then(|| Mark {
+            range: Some(start - range.start..end - range.start),
+            ..mark.clone()
+        })
+    });
+    marks.collect()
+}

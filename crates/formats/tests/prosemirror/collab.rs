@@ -13,7 +13,9 @@ use doclock::{CommitError, Editor, NodeId};
 use doclock_formats::prosemirror::{ProseMirrorOptions, ProseMirrorStep, to_prosemirror, to_steps};
 use serde_json::{Value, json};
 
+use crate::common::seed;
 use crate::operations::{Opened, cut_and_paste, opened, operations};
+use crate::scripts;
 
 /// A document with the steps that led to it.
 struct Authority<'o> {
@@ -176,15 +178,9 @@ fn run(folder: &Path, seed: u64, sessions: &str, rounds: &str) -> Value {
 /// With the packages installed (`npm ci` in `crates/formats/tests/prosemirror`).
 #[test]
 fn clients_of_prosemirror_collab_converge_with_doclock_as_an_editor() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
-    if !folder.join("node_modules").exists() {
-        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
-    }
+    let Some(folder) = scripts() else { return };
     let number = |name: &str, default: &str| std::env::var(name).unwrap_or(default.to_owned());
-    let given = std::env::var("SEED").ok();
-    let given = given.and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()) * 1000);
-    println!("SEED={seed}");
+    let seed = seed();
     let sessions = number("DOCLOCK_SESSIONS", "20");
     let counts = run(&folder, seed, &sessions, &number("DOCLOCK_ROUNDS", "20"));
     println!("{counts}");

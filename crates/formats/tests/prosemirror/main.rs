@@ -11,9 +11,21 @@ mod schemas;
 mod sent;
 mod steps;
 
+use std::path::{Path, PathBuf};
+
 use doclock::schema::Schema;
 use doclock_formats::prosemirror::{ProseMirrorContent, ProseMirrorNames, ProseMirrorOptions};
 use serde_json::{Value, json};
+
+/// The folder of the scripts, which run ProseMirror, if its packages are installed there.
+pub(crate) fn scripts() -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
+    let are_installed = folder.join("node_modules").exists();
+    if !are_installed {
+        println!("skipped: run npm ci in crates/formats/tests/prosemirror");
+    }
+    are_installed.then_some(folder)
+}
 
 /// The schema of the packages prosemirror-schema-basic and prosemirror-schema-list.
 pub(crate) fn basic_schema() -> Schema {

@@ -19,7 +19,8 @@ use doclock_formats::prosemirror::{ProseMirrorOptions, from_prosemirror, to_pros
 use serde_json::{Value, json};
 use smol_str::SmolStr;
 
-use crate::common::{SESSION, image};
+use crate::common::{SESSION, image, seed};
+use crate::scripts;
 use crate::steps::bare;
 
 /// A command of ProseMirror, the operation with the same purpose, the rate of equal results below
@@ -816,16 +817,9 @@ fn recorded_commands_have_the_results_of_prosemirror() {
 /// each time.
 #[test]
 fn random_commands_have_the_results_of_prosemirror() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
-    if !folder.join("node_modules").exists() {
-        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
-    }
-    let given = std::env::var("SEED").ok();
-    let given = given.and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let Some(folder) = scripts() else { return };
     let count = std::env::var("DOCLOCK_COMMANDS").unwrap_or_else(|_| "2000".to_owned());
-    println!("SEED={seed}");
-    let mut arguments = vec!["operations.mjs".to_owned(), seed.to_string(), count];
+    let mut arguments = vec!["operations.mjs".to_owned(), seed().to_string(), count];
     arguments.extend(std::env::var("DOCLOCK_SHOW").ok());
     let output = Command::new("node")
         .current_dir(folder)

@@ -1,6 +1,5 @@
 //! The schemas of names, and several node types of ProseMirror for one type of the document.
 
-use std::path::Path;
 use std::process::Command;
 
 use doclock::codes::CodedError as _;
@@ -17,8 +16,8 @@ use doclock_formats::prosemirror::{
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use crate::common::cases;
-use crate::{basic_schema, tiptap_schema};
+use crate::common::{cases, seed};
+use crate::{basic_schema, scripts, tiptap_schema};
 
 fn options(names: ProseMirrorNames) -> ProseMirrorOptions {
     let schema = names.schema().unwrap();
@@ -89,19 +88,12 @@ fn recorded_documents_of_tiptap_have_the_same_verdict_and_come_back() {
 /// new each time.
 #[test]
 fn random_documents_of_tiptap_have_the_same_verdict_and_come_back() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
-    if !folder.join("node_modules").exists() {
-        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
-    }
-    let given = std::env::var("SEED");
-    let given = given.ok().and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let Some(folder) = scripts() else { return };
     let count = std::env::var("DOCLOCK_STEPS").unwrap_or_else(|_| "1000".to_owned());
-    println!("SEED={seed}");
     let mut script = Command::new("node");
     let script = script
         .current_dir(folder)
-        .args(["verdicts.mjs", &seed.to_string(), &count]);
+        .args(["verdicts.mjs", &seed().to_string(), &count]);
     let output = script.output().unwrap();
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
-use std::path::Path;
 use std::process::{Command, Stdio};
 
 use doclock::document::{Change, Snapshot};
@@ -11,8 +10,9 @@ use doclock::{DataStore, NodeId, StoreOptions, View};
 use doclock_formats::prosemirror::{ProseMirrorOptions, ProseMirrorStep, to_prosemirror, to_steps};
 use serde_json::{Value, json};
 
-use crate::common::SESSION;
+use crate::common::{SESSION, seed};
 use crate::operations::{Opened, cut_and_paste, operations, plain};
+use crate::scripts;
 
 /// Two versions, and the steps from the first to the second and back.
 struct Sent {
@@ -158,15 +158,9 @@ fn commits_are_sent_as_steps_that_lead_to_their_documents() {
 /// and ProseMirror applies the steps.
 #[test]
 fn random_commits_are_sent_as_steps_that_prosemirror_applies() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
-    if !folder.join("node_modules").exists() {
-        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
-    }
-    let given = std::env::var("SEED").ok();
-    let given = given.and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let Some(folder) = scripts() else { return };
+    let seed = seed();
     let count = std::env::var("DOCLOCK_COMMANDS").unwrap_or_else(|_| "300".to_owned());
-    println!("SEED={seed}");
     let node = |script: &str| {
         let mut node = Command::new("node");
         node.current_dir(&folder).arg(script);

@@ -1,7 +1,6 @@
 //! Steps, compared with what ProseMirror makes of them.
 
 use std::error::Error;
-use std::path::Path;
 use std::process::Command;
 
 use doclock::document::{NodeSpec, check};
@@ -15,8 +14,8 @@ use doclock_formats::prosemirror::{
 };
 use serde_json::{Value, json};
 
-use crate::common::{SESSION, image};
-use crate::{basic, basic_schema};
+use crate::common::{SESSION, image, seed};
+use crate::{basic, basic_schema, scripts};
 
 /// A document under the schema as the root of a transaction.
 fn opened(doc: &Value) -> (Transaction, NodeId) {
@@ -170,19 +169,11 @@ fn recorded_steps_lead_to_the_documents_of_prosemirror() {
 /// each time.
 #[test]
 fn random_steps_lead_to_the_documents_of_prosemirror() {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/prosemirror");
-    if !folder.join("node_modules").exists() {
-        return println!("skipped: run npm ci in crates/formats/tests/prosemirror");
-    }
-    let given = std::env::var("SEED")
-        .ok()
-        .and_then(|seed| seed.parse().ok());
-    let seed = given.unwrap_or_else(|| u64::from(std::process::id()));
+    let Some(folder) = scripts() else { return };
     let count = std::env::var("DOCLOCK_STEPS").unwrap_or_else(|_| "1000".to_owned());
-    println!("SEED={seed}");
     let output = Command::new("node")
         .current_dir(folder)
-        .args(["generate.mjs", &seed.to_string(), &count])
+        .args(["generate.mjs", &seed().to_string(), &count])
         .output()
         .unwrap();
     assert!(

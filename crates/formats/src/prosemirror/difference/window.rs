@@ -8,6 +8,8 @@ use doclock::{
     document::{Change, Mark, Marks, MarksChange, Node, Text},
 };
 
+use crate::prosemirror::pieces::marks_of;
+
 /// The part of a text that changes replace. Before and behind it, the text and its marks stay.
 #[derive(Clone, Debug)]
 pub(super) struct Window {
@@ -115,15 +117,8 @@ pub(super) fn cuts(text: &Node, range: &Range<usize>, kind: impl Fn(&Mark) -> bo
 /// A node with a part of the text of another, and the marks of that part.
 pub(super) fn part_of(text: &Node, range: Range<usize>) -> Node {
     let part = text.text().slice(range.clone()).unwrap_or_default();
-    let marks = text.marks().iter().filter_map(|mark| {
-        let of_mark = mark.range.clone()?;
-        let (start, end) = (of_mark.start.max(range.start), of_mark.end.min(range.end));
-        (start < end).then(|| Mark {
-            range: Some(start - range.start..end - range.start),
-            ..mark.clone()
-        })
-    });
-    let marks = Marks::normal(marks.collect(), range.len()).unwrap_or_default();
+    let marks = marks_of(text, &range);
+    let marks = Marks::normal(marks, range.len()).unwrap_or_default();
     Node::stored(
         text.id().clone(),
         text.kind().into(),

@@ -10,6 +10,7 @@ use doclock::{
 use super::{NO_CODE, NO_MARK, StepApplier, StepResult};
 use crate::prosemirror::names::ProseMirrorContent::{self, Code, Text};
 use crate::prosemirror::names::ProseMirrorNames;
+use crate::prosemirror::pieces::marks_of;
 use crate::prosemirror::positions::{At, ResolvedPosition, check_text};
 use crate::prosemirror::read::{ContentPart, TextRun};
 
@@ -165,15 +166,7 @@ fn run_of(
     names: &ProseMirrorNames,
 ) -> TextRun {
     let slice = text.text().slice(range.clone()).unwrap_or_default();
-    let marks = text.marks().iter().filter_map(|mark| {
-        let of_mark = mark.range.clone()?;
-        let (start, end) = (of_mark.start.max(range.start), of_mark.end.min(range.end));
-        (start < end).then(|| Mark {
-            range: Some(start - range.start..end - range.start),
-            ..mark.clone()
-        })
-    });
-    let marks: Vec<Mark> = marks.collect();
+    let marks = marks_of(text, &range);
     let has_break = names.has_break() && slice.contains('\n');
     let has_inline = marks.iter().any(|mark| names.inline_for(mark).is_some());
     let text = match content {
