@@ -20,7 +20,7 @@ use crate::steps::step;
 pub(super) struct Members {
     pub(super) table: LockTable<Granule>,
     /// By the numbers of their requests, hence in FIFO order.
-    pub(super) list: BTreeMap<u64, Member>,
+    pub(super) list: BTreeMap<u64, Box<Member>>,
     /// The threads to which members are bound, each with the member.
     threads: BTreeSet<(u64, MemberNumber)>,
     /// How many of them wait for nodes.
@@ -39,16 +39,6 @@ pub(super) struct Member {
     pub(super) asking: Option<LockWaiter>,
     /// When its last wait under the grant ended.
     pub(super) waited_until: Option<MonotonicTime>,
-}
-
-impl Member {
-    fn new(hold: LockHolder) -> Self {
-        Self {
-            hold,
-            asking: None,
-            waited_until: None,
-        }
-    }
 }
 
 impl LockState {
@@ -88,10 +78,15 @@ impl Members {
         if hold.source.thread != 0 {
             self.threads.insert((hold.source.thread, number));
         }
-        self.list.insert(number, Member::new(hold));
+        let member = Box::new(Member {
+            hold,
+            asking: None,
+            waited_until: None,
+        });
+        self.list.insert(number, member);
     }
 
-    fn remove(&mut self, number: MemberNumber) -> Option<Member> {
+    fn remove(&mut self, number: MemberNumber) -> Option<Box<Member>> {
         let member = self.list.remove(&number)?;
         self.threads.remove(&(member.hold.source.thread, number));
         Some(member)
@@ -472,7 +467,7 @@ impl LockState {
 
     /// Returns the member whose first request has this number.
     pub(super) fn member_of_number(&self, number: u64) -> Option<&Member> {
-        self.nodes.as_ref()?.list.get(&number)
+        self.nodes.as_ref()?.list.get(&number).map(AsRef::as_ref)
     }
 
     /// Returns the hold with this id, of the whole lock or of nodes.
@@ -546,9 +541,9 @@ impl LockState {
                 .push(AfterUnlock::Answer(asking.request, verdict));
         }
         let nodes = self.nodes.get_or_insert_default();
-        if let Some(Member { hold, .. }) = nodes.remove(number)
-            && hold.is_granted()
-            && let Some((since, weight)) = hold.since.known()
+        if let Some(member) = nodes.remove(number)
+            && member.hold.is_granted()
+            && let Some((since, weight)) = member.hold.since.known()
         {
             nodes.metrics.durations.record_hold(now - since, weight);
             self.pace.take_in(now - since);
@@ -588,7 +583,7 @@ impl LockState {
         let Some(nodes) = &self.nodes else {
             return Vec::new();
         };
-        let entry = |(&number, member): (&MemberNumber, &Member)| {
+        let entry = |(&number, member): (&MemberNumber, &Box<Member>)| {
             Some((number, member.hold.overdue?, member.hold.sealed))
         };
         if self.holders_delay_queue() {
