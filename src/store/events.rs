@@ -432,8 +432,10 @@ impl DataStore {
 /// of the cursor of a client.
 ///
 /// The position follows the commits between the two versions, as [`Position::mapped`] describes.
-/// Text that an undo brings back in its node has its positions again. Where an undo inserts several
-/// equal texts, a position of one of them may stay deleted, or be in another one.
+/// Text that an undo brings back in its node has its positions again. Where an undo inserts a text
+/// and another one that contains it, a position of the first may stay deleted, or be in the other.
+/// In a node that an undo brings back with another text, a position may be beside another letter
+/// that looks like its own.
 ///
 /// A position in a node that the snapshot does not have is deleted, and one behind the end of its
 /// text is at the end.
