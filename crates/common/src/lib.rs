@@ -1,5 +1,5 @@
-//! What the crates of doclock share: ids, codes of errors, hashes, distributions of durations,
-//! times in JSON, and panics of user code that are caught.
+//! What the crates of doclock share: ids, codes of errors, hashes, clocks, distributions of
+//! durations, times in JSON, and panics of user code that are caught.
 //!
 //! A program uses `doclock`, which has all of it that is public: [`NodeId`](id::NodeId) and
 //! [`OwnerId`](id::OwnerId) at its root, the codes as `doclock::codes`. This crate is there so that
@@ -44,6 +44,8 @@ pub mod sync;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod threads;
+#[cfg(feature = "sync")]
+pub mod time;
 
 pub use call_site::CallSite;
 pub use samples::DurationSummary;

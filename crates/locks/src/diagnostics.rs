@@ -103,7 +103,8 @@ pub struct HeldLock {
     /// Empty for the whole lock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<(NodeId, LockMode)>,
-    /// How many nodes are locked, with intentions on their ancestors. Zero for the whole lock.
+    /// How many nodes are locked, with intentions on their ancestors. A holder that is alone has no
+    /// intentions yet. Zero for the whole lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub node_count: usize,
     /// Whether it is a grant of nodes, also of none.

@@ -46,7 +46,6 @@ mod shared;
 mod state;
 mod stats;
 mod steps;
-pub mod time;
 mod timeline;
 
 // What only `internal` shows.
@@ -81,6 +80,8 @@ pub use diagnostics::{
 pub use doclock_common::codes;
 #[doc(inline)]
 pub use doclock_common::id::{FencingToken, LockId, NodeId, OwnerId, ParseIdError};
+#[doc(inline)]
+pub use doclock_common::time;
 #[doc(inline)]
 pub use doclock_common::{CallSite, DurationSummary, ThreadInfo};
 pub use error::{CancelEvidence, JoinError, LockError, ReleaseError, TimeoutEvidence};

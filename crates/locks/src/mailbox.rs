@@ -1,6 +1,7 @@
 //! A mailbox for the outcome of one request: a thread sleeps until it is there, a task is polled
 //! again.
 
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
 use super::wake_chain::Sleeper;
@@ -186,11 +187,14 @@ impl<O: Send + 'static> Waiter for Mailbox<O> {
     }
 }
 
-impl<W: Waiter> TimeListener for W {
+/// Wakes a waiter whenever its clock is moved.
+pub(super) struct ClockListener<W>(pub(super) Arc<W>);
+
+impl<W: Waiter> TimeListener for ClockListener<W> {
     /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
     /// its last look and its sleep.
     fn time_advanced(&self) {
-        let mailbox = self.mailbox();
+        let mailbox = self.0.mailbox();
         drop(mailbox.slot.lock());
         mailbox.changed.notify_one();
     }

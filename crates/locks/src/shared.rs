@@ -64,7 +64,7 @@ impl LockShared {
             state.look_no_later_than(deadline)
         });
         // The keeper finds which hold is already overdue.
-        let due = state.due(now, |_| false);
+        let due = state.due_for(waiting_at, now);
         let look = due.and_then(|due| state.look_no_later_than(due));
         state.begin_episode();
         let looks = [ends, look, state.watch_slow(now)];

@@ -14,7 +14,7 @@ use super::CancelToken;
 use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
 use super::keeper::{KeeperSlot, Kept};
-use super::mailbox::Waiter;
+use super::mailbox::{ClockListener, Waiter};
 use crate::caught::catch;
 use crate::sync::thread_number;
 use crate::threads::Waits;
@@ -192,9 +192,11 @@ fn wait<Q: WaitQueue, W: Waiter>(
     let _attached = cancel.map(|token| attach(token, queue, ticket));
     let _noted = Waits::in_queue(queue);
     let clock = queue.clock();
-    if wait.deadline.is_some() {
-        clock.listen(waiter);
-    }
+    let _listener = wait.deadline.filter(|_| clock.is_manual()).map(|_| {
+        let listener = Arc::new(ClockListener(Arc::clone(waiter)));
+        clock.listen(&listener);
+        listener
+    });
     loop {
         let deadline = wait.deadline.map(|(_, deadline)| deadline);
         if let Some(outcome) = waiter.mailbox().wait_until(wait.spins, clock, deadline) {

@@ -103,8 +103,14 @@ impl Scope {
         self.0.push((granule, rights));
     }
 
+    /// Adds nodes, each of which is in the set once then.
     pub fn extend(&mut self, other: Self) {
-        self.0.extend(other.0);
+        for (granule, rights) in other.0 {
+            match self.0.iter_mut().find(|(known, _)| *known == granule) {
+                Some((_, known)) => *known = known.and(rights),
+                None => self.0.push((granule, rights)),
+            }
+        }
     }
 
     pub fn parts(&self) -> &[(Granule, Rights)] {

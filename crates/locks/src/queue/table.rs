@@ -68,6 +68,18 @@ pub(crate) struct Link<K> {
     pub(crate) next_has: Rights,
 }
 
+/// Where a member waits, and behind whom.
+pub(crate) struct LongestWait<'a, K> {
+    pub(crate) key: &'a K,
+    pub(crate) wants: Rights,
+    /// How many requests are ahead.
+    pub(crate) ahead: usize,
+    /// The first of these, from the head of the queue.
+    pub(crate) queued: Vec<MemberNumber>,
+    /// A member with rights there that the request waits for, or the head of the queue does.
+    pub(crate) holder: Option<MemberNumber>,
+}
+
 #[derive(Debug, Default)]
 struct TableEntry {
     /// The rights of all holders.
@@ -342,10 +354,13 @@ impl TableEntry {
             step();
             other != member && rights.exclude(wanted)
         });
-        let first = || self.waits.as_ref()?.list.iter(None).next();
-        found
-            .map(|(other, _)| other)
-            .or_else(|| first().map(|(_, queued)| queued.member))
+        let found = found.map(|(other, _)| other);
+        let first = || {
+            let first = self.queued().next()?;
+            let holder = self.excluding(member, first.rights.and(self.upgrading()));
+            Some(holder.into_iter().next().unwrap_or(first.member))
+        };
+        found.or_else(first)
     }
 
     fn tidy(&mut self) {
@@ -404,6 +419,39 @@ impl TableEntry {
         }
     }
 
+    /// Returns the request directly ahead of a part of another one.
+    fn directly_ahead(&self, state: PartState) -> Option<&PartRequest> {
+        self.last_ahead(state).map(|(_, queued)| queued)
+    }
+
+    /// How many requests are ahead of a part of another one.
+    fn ahead_of(&self, state: PartState) -> usize {
+        self.last_ahead(state).map_or(0, |(at, _)| at + 1)
+    }
+
+    fn last_ahead(&self, state: PartState) -> Option<(usize, &PartRequest)> {
+        match state {
+            PartState::Queued(ticket) => self.waits.as_ref()?.list.ahead(Some(ticket)).next(),
+            _ => None,
+        }
+    }
+
+    /// Returns the members of the queue, from its head.
+    fn queued(&self) -> impl Iterator<Item = &PartRequest> {
+        let waits = self.waits.iter();
+        let queued = waits.flat_map(|waits| waits.list.iter(None));
+        queued.map(|(_, queued)| queued)
+    }
+
+    /// Returns a member with rights that exclude `wanted`, or those for which the head of the queue
+    /// waits, as all behind it do.
+    fn holder_against(&self, member: MemberNumber, wanted: Rights) -> Option<MemberNumber> {
+        let first = self.queued().next();
+        let first = first.map_or(Rights::NONE, |first| first.rights);
+        let mut against = [wanted, first, self.upgrading()].into_iter();
+        against.find_map(|wanted| self.excluding(member, wanted).next())
+    }
+
     /// Returns the members with rights that exclude those of a part of a request.
     fn excluding(
         &self,
@@ -420,26 +468,18 @@ impl TableEntry {
         holders.filter_map(excluding)
     }
 
-    /// Returns the upgrades that are granted before a part of a request, and the request directly
-    /// ahead of it. Unlike [`walk`](Self::walk), it does not walk the queue.
-    fn nearest_ahead(
+    /// Returns the upgrades that are granted before a part of a request.
+    fn upgrades_ahead(
         &self,
         member: MemberNumber,
         wanted: Rights,
-        state: PartState,
-    ) -> impl Iterator<Item = MemberNumber> {
+    ) -> impl Iterator<Item = &PartRequest> {
         let waits = self.waits.iter();
         let upgrades = waits.flat_map(|waits| waits.upgrades.iter(None));
-        let upgrades = upgrades
+        upgrades
             .map(|(_, queued)| queued)
             .take_while(move |queued| queued.member != member)
-            .filter(move |queued| queued.rights.exclude(wanted));
-        let ahead = match (state, &self.waits) {
-            (PartState::Queued(ticket), Some(waits)) => waits.list.ahead(Some(ticket)).next(),
-            _ => None,
-        };
-        let ahead = ahead.map(|(_, queued)| queued);
-        upgrades.chain(ahead).map(|queued| queued.member)
+            .filter(move |queued| queued.rights.exclude(wanted))
     }
 
     /// Returns the members that delay the requests here. The last in the queue waits for all
@@ -675,28 +715,69 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         &self,
         member: MemberNumber,
     ) -> impl Iterator<Item = (&K, Rights, usize)> {
-        self.waiting_parts(member).map(move |(part, entry)| {
-            let waits = entry.waits.as_ref();
-            let ahead = match part.state {
-                PartState::Queued(ticket) => waits.and_then(|waits| waits.list.ahead_of(ticket)),
-                _ => None,
-            };
-            (&part.key, part.wanted, ahead.unwrap_or(0))
+        let parts = self.waiting_parts(member);
+        parts.map(|(part, entry)| (&part.key, part.wanted, entry.ahead_of(part.state)))
+    }
+
+    /// Returns where a member waits; of several things, the one with the most requests ahead. Lists
+    /// at most `most` of these.
+    pub(crate) fn longest_wait(
+        &self,
+        member: MemberNumber,
+        most: usize,
+    ) -> Option<LongestWait<'_, K>> {
+        let parts = self.waiting_parts(member);
+        let parts = parts.map(|(part, entry)| (entry.ahead_of(part.state), part, entry));
+        let (ahead, part, entry) = parts.max_by_key(|(ahead, ..)| *ahead)?;
+        let queued = entry.queued().take(ahead.min(most));
+        Some(LongestWait {
+            key: &part.key,
+            wants: part.wanted,
+            ahead,
+            queued: queued.map(|queued| queued.member).collect(),
+            holder: entry.holder_against(member, part.wanted),
         })
     }
 
-    /// Returns the members that a member waits for, without duplicates.
-    pub(crate) fn blockers(&self, member: MemberNumber) -> Vec<MemberNumber> {
-        let mut members = Vec::new();
-        for (part, entry) in self.waiting_parts(member) {
-            let request = (member, part.wanted, part.state);
-            entry.walk(request, &mut Walked::default(), |other, _| {
-                members.push(other)
+    /// Returns the requests directly behind a waiting one, each in a queue where it waits.
+    pub(crate) fn directly_behind(
+        &self,
+        member: MemberNumber,
+    ) -> impl Iterator<Item = MemberNumber> {
+        self.waiting_parts(member).filter_map(|(part, entry)| {
+            let waits = entry.waits.as_ref()?;
+            let (_, behind) = match part.state {
+                PartState::Granted => None,
+                PartState::Queued(ticket) => waits.list.iter(Some(ticket)).next(),
+                PartState::Upgrades(ticket) => {
+                    let upgrade = waits.upgrades.iter(Some(ticket)).next();
+                    upgrade.or_else(|| waits.list.iter(None).next())
+                }
+            }?;
+            Some(behind.member)
+        })
+    }
+
+    /// Returns the members that delay a request which begins to wait, and delayed none before, or
+    /// may not have. Those that the request directly ahead waits for delayed that one.
+    pub(crate) fn newly_delaying(
+        &self,
+        member: MemberNumber,
+    ) -> impl Iterator<Item = MemberNumber> {
+        self.waiting_parts(member).flat_map(move |(part, entry)| {
+            let is_upgrade = matches!(part.state, PartState::Upgrades(_));
+            let ahead = entry.directly_ahead(part.state);
+            let is_known = ahead.is_some_and(|ahead| ahead.rights.contain(part.wanted));
+            let holders = entry.holders.iter().filter(move |(other, rights)| {
+                step();
+                !is_known && *other != member && rights.exclude(part.wanted)
             });
-        }
-        members.sort_unstable();
-        members.dedup();
-        members
+            let holders = holders.map(|(other, _)| *other);
+            let own = is_upgrade.then_some(member);
+            let ahead = entry.upgrades_ahead(member, part.wanted).chain(ahead);
+            let ahead = ahead.map(|queued| queued.member);
+            holders.chain(ahead).chain(own)
+        })
     }
 
     /// Whether the rights of a member exclude those that another one waits for.
@@ -710,8 +791,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     /// for the others. The time does not depend on the lengths of the queues.
     pub(crate) fn nearest_blockers(&self, member: MemberNumber, most: usize) -> Vec<MemberNumber> {
         let parts = || self.waiting_parts(member).take(most);
-        let ahead =
-            parts().flat_map(|(part, entry)| entry.nearest_ahead(member, part.wanted, part.state));
+        let ahead = parts().flat_map(|(part, entry)| {
+            let upgrades = entry.upgrades_ahead(member, part.wanted);
+            let ahead = upgrades.chain(entry.directly_ahead(part.state));
+            ahead.map(|queued| queued.member)
+        });
         let holders = parts().flat_map(|(part, entry)| entry.excluding(member, part.wanted));
         let mut listed = HashSet::<_, Secret>::default();
         let ahead = ahead.filter(|other| listed.insert(*other));

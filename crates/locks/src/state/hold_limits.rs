@@ -146,6 +146,26 @@ impl LockState {
         self.hold_of(id).map(|hold| &mut hold.source)
     }
 
+    /// Returns when the first of the holders that delay a new waiter exceeds its limit. Those that
+    /// delayed another before are watched already, unless the keeper could not be called.
+    pub(crate) fn due_for(
+        &self,
+        waiting_at: RequestPosition,
+        now: MonotonicTime,
+    ) -> Option<Deadline> {
+        if !self.had_limits || self.next_look == Deadline::NEVER {
+            return self.due(now, |_| false);
+        }
+        if waiting_at.ticket.is_some() {
+            let is_first = self.queue.len() == 1;
+            return is_first.then(|| self.due(now, |_| false)).flatten();
+        }
+        let nodes = self.nodes.as_ref()?;
+        let delaying = nodes.table.newly_delaying(waiting_at.number);
+        let holds = delaying.filter_map(|number| Some(&nodes.list.get(&number)?.hold));
+        holds.filter_map(|hold| Some(hold.overdue?.at)).min()
+    }
+
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
     /// that has exceeded it but cannot be revoked now is due again one limit later.
     pub(crate) fn due(

@@ -193,17 +193,19 @@ impl LockState {
         }
         let number = id.number;
         let requester = request.head().requester();
-        let Some(nodes) = self
+        let member = self
             .nodes
             .as_mut()
-            .filter(|nodes| nodes.list.contains_key(&number))
-        else {
+            .and_then(|nodes| nodes.list.get_mut(&number));
+        let Some(member) = member else {
             return Err(LockError::Revoked {
                 id,
                 waiter: self.revoked_for(id),
             });
         };
-        if let Some(asking) = &nodes.list[&number].asking {
+        // Whatever became of earlier requests, its task has the guard.
+        member.hold.source.untaken = false;
+        if let Some(asking) = &member.asking {
             // Its future was forgotten, otherwise it would still borrow the guard.
             let forgotten = asking.position_at(None);
             self.withdraw_from_nodes(forgotten, Reason::Cancelled, now);
@@ -402,43 +404,37 @@ impl LockState {
         let Some(nodes) = nodes.filter(|nodes| nodes.is_in_wait(number, wait)) else {
             return;
         };
-        let first = nodes
-            .table
-            .waits_for(number)
-            .max_by_key(|(_, _, ahead)| *ahead);
-        let Some((granule, wants, ahead)) = first else {
+        let listed = match reason {
+            Reason::Expired(_) => TimeoutEvidence::AHEAD,
+            Reason::Cancelled => 0,
+        };
+        let Some(wait) = nodes.table.longest_wait(number, listed) else {
             return;
         };
         let node = NodeWait {
-            node: granule.node().cloned(),
-            mode: wants.mode(),
+            node: wait.key.node().cloned(),
+            mode: wait.wants.mode(),
         };
-        let (mut holder, mut queued) = (None, Vec::new());
-        for blocker in nodes.table.blockers(number) {
-            let Some(member) = nodes.list.get(&blocker) else {
-                continue;
-            };
-            // The holder of the node may itself wait for another.
-            let has = nodes.table.rights(blocker, granule).exclude(wants);
-            match &member.asking {
-                Some(asking) if !has => {
-                    if queued.len() < TimeoutEvidence::AHEAD {
-                        queued.push(self.entry(asking, queued.len() + 1, now));
-                    }
-                }
-                _ => {
-                    holder.get_or_insert_with(|| member.hold.info(now));
-                }
-            }
-        }
+        let queued = wait
+            .queued
+            .iter()
+            .zip(1..)
+            .filter_map(|(queued, position)| {
+                let asking = nodes.list.get(queued)?.asking.as_ref()?;
+                Some(self.entry(asking, position, now))
+            });
+        let (ahead, position) = (queued.collect(), wait.ahead + 1);
+        // The holder of the node may itself wait for another.
+        let holder = wait.holder.or(wait.queued.first().copied());
+        let holder = holder.and_then(|number| self.info_of_member(number, now));
         let Some(asking) = self.stop_waiting(number, now) else {
             return;
         };
-        let evidence = self.evidence(&asking, ahead + 1, now);
+        let evidence = self.evidence(&asking, position, now);
         let evidence = TimeoutEvidence {
             holder: holder.unwrap_or(evidence.holder),
             node: Some(node),
-            ahead: queued,
+            ahead,
             ..evidence
         };
         let failed = self.fail(&asking, evidence, reason, now);
@@ -566,15 +562,16 @@ impl LockState {
     pub(super) fn first_delayed_for_nodes(&self, number: u64) -> Option<&LockWaiter> {
         let nodes = self.nodes.as_ref()?;
         let table = &nodes.table;
-        let first = |delays: &dyn Fn(u64) -> bool| {
-            let asking = nodes
-                .list
-                .iter()
-                .filter_map(|(waiter, member)| member.asking.as_ref().filter(|_| delays(*waiter)));
-            asking.min_by_key(|asking| asking.since)
+        let waiting = nodes.list.iter();
+        let excluded = waiting.filter(|(waiter, _)| table.excludes(number, **waiter));
+        let excluded = excluded.filter_map(|(_, member)| member.asking.as_ref());
+        let behind = || {
+            let behind = table.directly_behind(number);
+            let behind = behind.filter_map(|waiter| nodes.list.get(&waiter)?.asking.as_ref());
+            behind.min_by_key(|asking| asking.since)
         };
-        first(&|waiter| table.excludes(number, waiter))
-            .or_else(|| first(&|waiter| table.blockers(waiter).contains(&number)))
+        let first = excluded.min_by_key(|asking| asking.since);
+        first.or_else(behind)
     }
 
     /// Returns the members with a hold limit that delay any request, each with the end of its limit
@@ -583,15 +580,14 @@ impl LockState {
         let Some(nodes) = &self.nodes else {
             return Vec::new();
         };
-        let entry = |(&number, member): (&MemberNumber, &Box<Member>)| {
-            Some((number, member.hold.overdue?, member.hold.sealed))
+        let entry = |number: MemberNumber| {
+            let hold = &nodes.list.get(&number)?.hold;
+            Some((number, hold.overdue?, hold.sealed))
         };
         if self.holders_delay_queue() {
-            return nodes.list.iter().filter_map(entry).collect();
+            return nodes.list.keys().copied().filter_map(entry).collect();
         }
-        let delaying = nodes.table.delaying();
-        let members = delaying.filter_map(|number| nodes.list.get_key_value(&number));
-        members.filter_map(entry).collect()
+        nodes.table.delaying().filter_map(entry).collect()
     }
 }
 

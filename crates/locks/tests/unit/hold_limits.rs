@@ -76,10 +76,10 @@ fn lock_10_the_keeper_does_not_look_before_a_limit_passes() {
     assert_eq!(looks(200, 0), 0);
 }
 
-/// Once each request for a node listed all holders that delay any request, to find that none had a
-/// limit. Eight nodes wanted by 64 threads took a quarter of the throughput.
+/// Once each request for a node listed all holders that delay any request. Eight nodes wanted by 64
+/// threads took a quarter of the throughput.
 #[test]
-fn without_hold_limits_a_waiter_for_nodes_does_not_list_the_holders() {
+fn a_waiter_for_nodes_does_not_list_all_that_delay_any_request() {
     struct Flat;
     impl Tree for Flat {
         fn each_ancestor(&self, _: &NodeId, _: &mut dyn FnMut(&NodeId)) {}
@@ -121,8 +121,5 @@ fn without_hold_limits_a_waiter_for_nodes_does_not_list_the_holders() {
     let (without, with) = (steps_of_the_last(None), steps_of_the_last(Some(hour)));
     println!("{without} steps without a limit, {with} with one");
     // The list visits each of the 50.
-    assert!(
-        without < 20 && without + 50 < with,
-        "{without} and {with} steps"
-    );
+    assert!(without < 20 && with < 30, "{without} and {with} steps");
 }

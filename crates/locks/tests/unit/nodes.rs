@@ -8,6 +8,7 @@ use std::task::{Context, Waker};
 use super::*;
 use crate::id::NodeId;
 use crate::node::{Scope, Tree};
+use crate::queue::LockMode;
 use crate::steps::counter::counted;
 use crate::wait::WaiterKind;
 use crate::{AcquireOptions, FifoLock};
@@ -228,4 +229,234 @@ fn node_locks_01_a_request_that_may_not_wait_is_refused_without_a_look_at_all_ho
         steps
     });
     assert!(steps[1] <= 2 * steps[0], "{steps:?}");
+}
+
+/// A request for nodes of a named owner, in a task that is bound to no thread.
+fn asks(lock: &FifoLock, owner: &'static str, options: AcquireOptions, scope: Scope) -> Requested {
+    let lock = lock.clone();
+    Box::pin(async move {
+        let owner = OwnerId::from(owner);
+        let requester = options.requester_as(WaiterKind::Task, &owner, Location::caller(), false);
+        let asked = lock.grant_nodes_as(WaiterKind::Task, &requester, &options, scope, &Flat);
+        asked.await
+    })
+}
+
+fn takes(lock: &FifoLock, owner: &'static str, scope: Scope) -> Grant {
+    let granted = polled(&mut asks(lock, owner, AcquireOptions::new(), scope)).0;
+    granted.unwrap()
+}
+
+fn waits(lock: &FifoLock, owner: &'static str, scope: Scope) -> Requested {
+    let mut request = asks(lock, owner, AcquireOptions::new().no_timeout(), scope);
+    assert!(polled(&mut request).0.is_none());
+    request
+}
+
+fn extends(lock: &FifoLock, grant: Grant, scope: Scope) -> Requested {
+    let lock = lock.clone();
+    let mut request: Requested = Box::pin(async move {
+        let (options, owner) = (AcquireOptions::new().no_timeout(), OwnerId::from("more"));
+        let requester = options.requester_as(WaiterKind::Task, &owner, Location::caller(), false);
+        let asked = lock.extend_nodes(WaiterKind::Task, grant, &requester, &options, &scope, &Flat);
+        asked.await
+    });
+    assert!(polled(&mut request).0.is_none());
+    request
+}
+
+/// Ends the last wait for nodes that has begun. Returns the steps.
+fn ends_last_wait(lock: &FifoLock, reason: Reason) -> usize {
+    lock.0.step(|state, now| {
+        let last = state.waiters_for_nodes().max_by_key(|waiter| waiter.wait);
+        let waiting_at = last.unwrap().position_at(None);
+        counted(|| state.withdraw_from_nodes(waiting_at, reason, now)).1
+    })
+}
+
+/// What the timeout of the last wait says.
+fn times_out(lock: &FifoLock, mut request: Requested) -> TimeoutEvidence {
+    ends_last_wait(lock, Reason::Expired(Duration::ZERO));
+    match request
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        std::task::Poll::Ready(Err(LockError::Timeout(evidence))) => *evidence,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn ahead(evidence: &TimeoutEvidence) -> Vec<&str> {
+    let ahead = evidence.ahead.iter();
+    ahead.map(|entry| entry.owner_id.as_str()).collect()
+}
+
+#[test]
+fn lock_05_a_timeout_names_the_holder_and_the_queue_of_one_node() {
+    let lock = FifoLock::new();
+    let both = || Scope::new().write("a").write("b");
+    takes(&lock, "a's", Scope::new().write("a"));
+    takes(&lock, "b's", Scope::new().write("b"));
+    let of_node = |evidence: &TimeoutEvidence| {
+        let node = evidence.node.as_ref().unwrap().node.clone();
+        format!("{}'s", node.unwrap())
+    };
+    let request = waits(&lock, "late", both());
+    let evidence = times_out(&lock, request);
+    assert_eq!(evidence.holder.owner_id.as_str(), of_node(&evidence));
+    let queued =
+        ["a1", "b1", "b2"].map(|owner| waits(&lock, owner, Scope::new().write(&owner[..1])));
+    let request = waits(&lock, "late", both());
+    let evidence = times_out(&lock, request);
+    assert_eq!((of_node(&evidence).as_str(), evidence.position), ("b's", 3));
+    assert_eq!(
+        (ahead(&evidence), evidence.holder.owner_id.as_str()),
+        (vec!["b1", "b2"], "b's")
+    );
+    drop(queued);
+}
+
+#[test]
+fn lock_05_a_timeout_names_those_ahead_from_the_head_of_the_queue() {
+    let lock = FifoLock::new();
+    let old = takes(&lock, "old", Scope::new().write("own"));
+    takes(&lock, "holder", Scope::new().write("hot"));
+    let hot = || Scope::new().write("hot");
+    let first = waits(&lock, "first", hot());
+    let more = extends(&lock, old, hot());
+    let request = waits(&lock, "late", hot());
+    let evidence = times_out(&lock, request);
+    assert_eq!(ahead(&evidence), ["first", "more"]);
+    drop((first, more));
+}
+
+/// It waits behind a request that its holder does not exclude.
+#[test]
+fn lock_05_a_timeout_of_a_holder_of_nodes_does_not_name_itself() {
+    let lock = FifoLock::new();
+    let own = takes(&lock, "own", Scope::new().write("own"));
+    let reader = takes(&lock, "reader", Scope::new().read("hot"));
+    takes(&lock, "another", Scope::new().write("other"));
+    let more = extends(&lock, reader, Scope::new().write("other"));
+    let writer = waits(&lock, "writer", Scope::new().write("hot"));
+    let request = extends(&lock, own, Scope::new().read("hot"));
+    let evidence = times_out(&lock, request);
+    assert_eq!(evidence.holder.owner_id.as_str(), "reader");
+    assert_eq!(ahead(&evidence), ["writer"]);
+    drop((more, writer));
+}
+
+#[test]
+fn lock_05_a_request_that_may_not_wait_names_a_holder_and_no_waiter() {
+    let lock = FifoLock::new();
+    takes(&lock, "reader", Scope::new().read("hot"));
+    let writer = waits(&lock, "writer", Scope::new().write("hot"));
+    let no_wait = AcquireOptions::new().no_wait();
+    let mut refused = asks(&lock, "late", no_wait, Scope::new().read("hot"));
+    match refused
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()))
+    {
+        std::task::Poll::Ready(Err(LockError::WouldBlock { holder, .. })) => {
+            assert_eq!(holder.owner_id.as_str(), "reader");
+        }
+        other => panic!("{other:?}"),
+    }
+    drop(writer);
+}
+
+/// A request leaves from behind all others, by its timeout or its token.
+#[test]
+fn node_locks_02_a_request_leaves_at_the_same_cost_behind_ten_and_behind_ten_thousand() {
+    for reason in [Reason::Expired(Duration::ZERO), Reason::Cancelled] {
+        let steps = [10, 10_000].map(|waiters| {
+            let lock = FifoLock::new();
+            takes(&lock, "holder", Scope::new().write("hot"));
+            let hot = || Scope::new().write("hot");
+            let waiting: Vec<_> = (0..waiters)
+                .map(|_| waits(&lock, "waiter", hot()))
+                .collect();
+            let steps = ends_last_wait(&lock, reason);
+            drop(waiting);
+            steps
+        });
+        // A search in the queue, by halves.
+        assert!(steps[1] <= 5 * steps[0], "{steps:?}");
+    }
+}
+
+/// The holder of a hot node, and a member that waits for it, have hold limits.
+#[test]
+fn node_locks_02_each_waiter_joins_at_the_cost_of_the_tenth_beside_hold_limits() {
+    let lock = FifoLock::with_options(LockOptions::new().hold_limit(Duration::from_secs(3_600)));
+    takes(&lock, "holder", Scope::new().write("hot"));
+    let own = takes(&lock, "own", Scope::new().write("own"));
+    let more = extends(&lock, own, Scope::new().write("hot"));
+    let mut waiting = Vec::new();
+    let steps = (0..1_000).map(|_| {
+        let mut request = request(&lock, 0, &["hot".to_owned()]);
+        let (granted, steps) = polled(&mut request);
+        assert!(granted.is_none());
+        waiting.push(request);
+        steps
+    });
+    is_flat("a waiter beside hold limits", &steps.collect::<Vec<_>>());
+    drop(more);
+}
+
+/// A member that waits ahead of many others is revoked, and its report names the next of them.
+#[test]
+fn lock_20_a_revocation_takes_no_more_steps_than_there_are_waiters() {
+    let steps = [100, 10_000].map(|waiters| {
+        let clock = crate::time::ManualClock::new();
+        let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()));
+        takes(&lock, "holder", Scope::new().write("hot"));
+        let limited = AcquireOptions::new().hold_limit(Duration::from_secs(1));
+        let mut limited = asks(&lock, "limited", limited, Scope::new().write("own"));
+        let own = polled(&mut limited).0.unwrap();
+        let more = extends(&lock, own, Scope::new().write("hot"));
+        let hot = || Scope::new().write("hot");
+        let waiting: Vec<_> = (0..waiters)
+            .map(|_| waits(&lock, "waiter", hot()))
+            .collect();
+        let steps = lock.0.step(|state, now| {
+            let overdue = state.hold_of(own.id()).and_then(|hold| hold.overdue);
+            counted(|| state.revoke(own.id(), overdue.unwrap(), now)).1
+        });
+        let delayed = lock.0.step(|state, _| state.revoked_for(own.id()));
+        assert_eq!(delayed.unwrap().owner_id.as_str(), "waiter");
+        drop((more, waiting));
+        steps
+    });
+    assert!(steps[1] <= 200 * steps[0], "{steps:?}");
+}
+
+#[test]
+fn node_locks_01_a_holder_that_is_alone_has_each_node_once() {
+    let lock = FifoLock::new();
+    let grant = takes(&lock, "alone", Scope::new().read("p"));
+    for _ in 0..3 {
+        let mut more = extend(&lock, grant, "p");
+        assert!(polled(&mut more).0.is_some());
+    }
+    let page = lock.0.step(|state, now| state.members_page(None, now));
+    let held = &page.holders[0];
+    assert_eq!((held.nodes.len(), held.node_count), (1, 1));
+    assert_eq!(held.nodes[0].1, LockMode::NodeExclusive);
+}
+
+#[test]
+fn a_guard_that_requests_again_is_taken_whatever_became_of_its_last_request() {
+    let lock = FifoLock::new();
+    let own = takes(&lock, "own", Scope::new().write("own"));
+    let holder = takes(&lock, "holder", Scope::new().write("hot"));
+    std::mem::forget(extends(&lock, own, Scope::new().write("hot")));
+    lock.release_lock(holder.id()).unwrap();
+    let untaken = || {
+        lock.0
+            .step(|state, _| state.held_source(own.id()).unwrap().untaken)
+    };
+    assert!(untaken());
+    assert!(polled(&mut extend(&lock, own, "more")).0.is_some());
+    assert!(!untaken());
 }

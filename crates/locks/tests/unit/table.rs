@@ -83,6 +83,15 @@ impl Model {
         self.asks.iter().any(|ask| ask.0 == member)
     }
 
+    /// The requests in the queue of a thing, without upgrades.
+    fn queue(&self, key: u8) -> Vec<(MemberNumber, Rights)> {
+        let asks = self.asks.iter();
+        let parts = asks.flat_map(|(member, parts)| parts.iter().map(|part| (*member, part)));
+        let queued = |part: &ModelPart| !part.granted && part.before == Rights::NONE;
+        let queued = parts.filter(|(_, part)| part.key == key && queued(part));
+        queued.map(|(member, part)| (member, part.wanted)).collect()
+    }
+
     fn ask(&mut self, member: MemberNumber, set: &[(u8, LockMode)]) {
         let parts = set.iter().filter_map(|&(key, mode)| {
             let before = self.rights(member, key);
@@ -169,6 +178,18 @@ impl Model {
     }
 }
 
+/// The members that a member waits for, without duplicates.
+fn blockers(table: &LockTable<u8>, member: MemberNumber) -> Vec<MemberNumber> {
+    let mut members = BTreeSet::new();
+    for (part, entry) in table.waiting_parts(member) {
+        let request = (member, part.wanted, part.state);
+        entry.walk(request, &mut Walked::default(), |other, _| {
+            members.insert(other);
+        });
+    }
+    members.into_iter().collect()
+}
+
 /// The members that a member waits for, directly or over others.
 fn reached(
     member: MemberNumber,
@@ -184,6 +205,38 @@ fn reached(
     found
 }
 
+/// What a timeout says of a wait is what the model has of one thing.
+fn same_wait(
+    table: &LockTable<u8>,
+    model: &Model,
+    member: MemberNumber,
+) -> Result<(), TestCaseError> {
+    let Some(wait) = table.longest_wait(member, 2) else {
+        prop_assert!(!model.waits(member));
+        return Ok(());
+    };
+    let longest = table.waits_for(member).map(|(_, _, ahead)| ahead).max();
+    prop_assert_eq!(Some(wait.ahead), longest);
+    let queue = model.queue(*wait.key);
+    let at = queue.iter().position(|(queued, _)| *queued == member);
+    // An upgrade is not in the queue.
+    prop_assert_eq!(wait.ahead, at.unwrap_or(0));
+    let first: Vec<_> = queue[..wait.ahead.min(2)].iter().map(|it| it.0).collect();
+    prop_assert_eq!(&wait.queued, &first);
+    let behind = at.and_then(|at| queue.get(at + 1)).map(|it| it.0);
+    let found: Vec<_> = table.directly_behind(member).collect();
+    prop_assert!(behind.is_none_or(|behind| found.contains(&behind)));
+    match wait.holder {
+        Some(holder) => {
+            prop_assert_ne!(holder, member);
+            prop_assert!(model.rights(holder, *wait.key) != Rights::NONE);
+        }
+        // All that is in the way is ahead.
+        None => prop_assert!(wait.ahead > 0),
+    }
+    Ok(())
+}
+
 fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
     for member in 0..MEMBERS {
         for key in 0..KEYS {
@@ -193,7 +246,7 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
         let waits = table.waits_for(member).next().is_some();
         prop_assert_eq!(waits, model.waits(member), "{} waits", member);
         prop_assert_eq!(
-            !table.blockers(member).is_empty(),
+            !blockers(table, member).is_empty(),
             waits,
             "{} waits for another",
             member
@@ -204,12 +257,13 @@ fn same(table: &LockTable<u8>, model: &Model) -> Result<(), TestCaseError> {
         prop_assert_eq!(nearest.is_empty(), !model.waits(member));
         prop_assert!(!nearest.contains(&member), "{} waits for itself", member);
         let indirectly = reached(member, |member| table.nearest_blockers(member, 16));
-        let all = reached(member, |member| table.blockers(member));
+        let all = reached(member, |member| blockers(table, member));
         prop_assert!(all.is_subset(&indirectly), "{:?} of {:?}", indirectly, all);
+        same_wait(table, model, member)?;
     }
     let delaying: BTreeSet<_> = table.delaying().collect();
     let blockers: BTreeSet<_> = (0..MEMBERS)
-        .flat_map(|member| table.blockers(member))
+        .flat_map(|member| blockers(table, member))
         .collect();
     prop_assert_eq!(delaying, blockers, "whom the others wait for");
     for one in &model.holders {
@@ -227,6 +281,8 @@ proptest! {
     #[test]
     fn the_lock_table_agrees_with_a_plain_model(calls in calls()) {
         let (mut table, mut model) = (LockTable::default(), Model::default());
+        // Those that have delayed a request when it began to wait, or were granted something since.
+        let mut watched = BTreeSet::new();
         for call in calls {
             match call {
                 Call::Ask(member, set) if !model.waits(member) => {
@@ -237,7 +293,10 @@ proptest! {
                     let asked = table.ask(member, rights);
                     prop_assert_eq!(would_wait, asked != Asked::Granted);
                     match asked {
-                        Asked::Granted => prop_assert!(!after.waits(member)),
+                        Asked::Granted => {
+                            prop_assert!(!after.waits(member));
+                            watched.insert(member);
+                        }
                         Asked::Waits => prop_assert!(after.clone().comes_to_an_end(), "a cycle was not seen"),
                         Asked::Refused(cycle) => {
                             prop_assert!(!after.clone().comes_to_an_end(), "there is no cycle {:?}", cycle);
@@ -254,12 +313,14 @@ proptest! {
                             after = model;
                         }
                     }
+                    watched.extend(table.newly_delaying(member));
                     model = after;
                 }
                 Call::Ask(..) => {}
                 Call::Withdraw(member) => {
                     let waited: Vec<_> = (0..MEMBERS).filter(|&member| model.waits(member)).collect();
                     let served = table.withdraw(member);
+                    watched.extend(served.iter().copied());
                     model.withdraw(member);
                     for other in waited {
                         let expected = other != member && !model.waits(other);
@@ -269,6 +330,7 @@ proptest! {
                 Call::Dismiss(member) => {
                     let waited: Vec<_> = (0..MEMBERS).filter(|&member| model.waits(member)).collect();
                     let served = table.dismiss(member);
+                    watched.extend(served.iter().copied());
                     model.dismiss(member);
                     for other in waited {
                         let expected = other != member && !model.waits(other);
@@ -277,6 +339,8 @@ proptest! {
                 }
             }
             same(&table, &model)?;
+            let delaying = table.delaying().collect::<BTreeSet<_>>();
+            prop_assert!(delaying.is_subset(&watched), "{:?} of {:?}", delaying, watched);
         }
         for member in 0..MEMBERS {
             table.dismiss(member);

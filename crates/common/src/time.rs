@@ -215,7 +215,7 @@ impl SystemClock {
 /// clock.advance(Duration::from_millis(30));
 /// assert_eq!(store.current_lock().unwrap().held_for, Duration::from_millis(30));
 /// drop(guard);
-/// # Ok::<(), doclock_locks::LockError>(())
+/// # Ok::<(), doclock::lock::LockError>(())
 /// ```
 #[derive(Clone, Default)]
 pub struct ManualClock(Arc<Manual>);
