@@ -406,7 +406,7 @@ fn node_locks_02_each_waiter_joins_at_the_cost_of_the_tenth_beside_hold_limits()
 
 /// A member that waits ahead of many others is revoked, and its report names the next of them.
 #[test]
-fn lock_20_a_revocation_takes_no_more_steps_than_there_are_waiters() {
+fn lock_10_a_revocation_takes_no_more_steps_than_there_are_waiters() {
     let steps = [100, 10_000].map(|waiters| {
         let clock = crate::time::ManualClock::new();
         let lock = FifoLock::with_options(LockOptions::new().clock(clock.clock()));
