@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use arrayvec::ArrayString;
+use ecow::EcoString;
 use ropey::Rope;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
@@ -33,7 +33,8 @@ pub struct Text(TextRepr);
 
 #[derive(Clone)]
 enum TextRepr {
-    Short(SmolStr),
+    /// Edited in place, unless another version shares it.
+    Short(EcoString),
     Long(Rope),
 }
 
@@ -151,17 +152,18 @@ impl Text {
                     return;
                 };
                 let length = text.len() - bytes.len() + inserted.len();
-                let pieces = [&text[..bytes.start], inserted, &text[bytes.end..]];
-                self.0 = if length > LONG {
+                if length > LONG {
                     let mut rope = Rope::from_str(text);
                     splice_rope(&mut rope, range, inserted);
-                    TextRepr::Long(rope)
+                    self.0 = TextRepr::Long(rope);
+                } else if bytes.is_empty() {
+                    text.insert_str(bytes.start, inserted);
                 } else {
-                    // Assembled on the stack, so the new text costs one allocation.
-                    let mut whole = ArrayString::<LONG>::new();
-                    pieces.iter().for_each(|piece| whole.push_str(piece));
-                    TextRepr::Short(SmolStr::new(whole))
-                };
+                    let mut edited = EcoString::with_capacity(length);
+                    let pieces = [&text[..bytes.start], inserted, &text[bytes.end..]];
+                    pieces.iter().for_each(|piece| edited.push_str(piece));
+                    *text = edited;
+                }
             }
             TextRepr::Long(rope) => {
                 splice_rope(rope, range, inserted);
@@ -203,7 +205,7 @@ fn bytes(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
 
 impl Default for Text {
     fn default() -> Self {
-        Self(TextRepr::Short(SmolStr::default()))
+        Self(TextRepr::Short(EcoString::new()))
     }
 }
 
@@ -213,7 +215,7 @@ impl From<&str> for Text {
         Self(if text.len() > LONG {
             TextRepr::Long(Rope::from_str(text))
         } else {
-            TextRepr::Short(SmolStr::new(text))
+            TextRepr::Short(text.into())
         })
     }
 }
@@ -240,11 +242,7 @@ impl From<Rope> for Text {
 
 impl From<SmolStr> for Text {
     fn from(text: SmolStr) -> Self {
-        if text.len() > LONG {
-            Self::from(text.as_str())
-        } else {
-            Self(TextRepr::Short(text))
-        }
+        Self::from(text.as_str())
     }
 }
 
