@@ -29,7 +29,8 @@
 //! it is dropped when the document is closed:
 //!
 //! ```
-//! use doclock::{Editor, dsl::*, durable::DurableOptions, pool::{Documents, PoolOptions}};
+//! use doclock::pool::{Documents, PoolOptions};
+//! use doclock::{Editor, StoreOptions, dsl::*, durable::DurableOptions};
 //! use std::{collections::HashMap, sync::{Arc, Mutex}};
 //!
 //! # let temporary = tempfile::tempdir()?;
@@ -37,13 +38,15 @@
 //! type Editors = Mutex<HashMap<String, Arc<Editor>>>;
 //!
 //! let documents = Documents::new(PoolOptions::new(64), move |opening| {
-//!     let store = opening.open_in(&folder, DurableOptions::new().keep_log(1 << 20))?;
-//!     Ok((store, Editors::default()))
+//!     // What an undo after the next open needs.
+//!     let commits = StoreOptions::new().kept_commits(4 << 20);
+//!     let options = DurableOptions::new().keep_log(1 << 20).store(commits);
+//!     Ok((opening.open_in(&folder, options)?, Editors::default()))
 //! });
 //! let notes = documents.get("notes").wait()?;
 //! let editor = {
 //!     let mut editors = notes.data().lock().unwrap();
-//!     let new = || Arc::new(Editor::new(notes.store().clone(), "ann"));
+//!     let new = || Arc::new(Editor::new(notes.store().clone(), "ann").with_restored_history());
 //!     Arc::clone(editors.entry("ann".to_owned()).or_insert_with(new))
 //! };
 //! editor.execute(create(text_node("paragraph", "Hello")))?;
