@@ -153,8 +153,10 @@ impl DataStore {
             let progress = Arc::clone(&options.progress);
             let check = move |part| progress(OpenProgress::Checking(part));
             let (existing, readers) = (options.existing, options.readers);
-            let journal = RedbJournal::open_existing(path.as_ref(), existing, readers, check)?;
-            Ok(Box::new(journal))
+            let begin = |journal: &mut RedbJournal| open::begin(journal, &options);
+            let (journal, (stored, numbered)) =
+                RedbJournal::open_existing(path.as_ref(), existing, readers, check, begin)?;
+            Ok(numbered.continue_with(Box::new(journal), stored, options)?)
         })
     }
 
@@ -164,7 +166,8 @@ impl DataStore {
     ///
     /// [`OpenError`].
     pub fn open_journal(journal: impl Journal, options: DurableOptions) -> Result<Self, OpenError> {
-        open::open(options, |_| Ok(Box::new(journal)))
+        let open = |options| open::open_unguarded(Box::new(journal), options);
+        open::open(options, open)
     }
 
     /// Returns the document as of the last durable version: what a power cut cannot take. `None` if

@@ -2,10 +2,12 @@
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
+use std::sync::Once;
 use std::time::{Duration, SystemTime};
 
-use doclock::DataStore;
-use doclock::durable::{DurableFile, DurableOptions, OpenError};
+use doclock::document::schema::{NodeType, Schema};
+use doclock::durable::{DurableFile, DurableOptions, OpenError, OpenProgress};
+use doclock::{DataStore, Snapshot, StoreOptions};
 
 use crate::{Folder, add};
 
@@ -97,4 +99,52 @@ fn durable_06_a_missing_folder_and_a_link_to_no_file_are_not_a_missing_file() {
     symlink("circle", beside("circle")).unwrap();
     let error = DataStore::open(beside("circle")).unwrap_err();
     assert!(matches!(error, OpenError::Journal(_)), "{error}");
+}
+
+/// The first one would begin with an empty document, or replace the file of the faster one.
+#[test]
+fn durable_06_a_file_that_another_open_creates_faster_is_opened_or_refused_as_the_options_say() {
+    let folder = Folder::new();
+    let beside = |name: &str| folder.0.path().join(name);
+    let overtaken = |name: &str, options: DurableOptions| {
+        let (path, faster) = (beside(name), Once::new());
+        // The new file is loaded, and not at its path yet.
+        let overtake = move |reached| {
+            if reached == OpenProgress::Nodes(0) {
+                faster.call_once(|| {
+                    add(&DataStore::open(&path).unwrap(), "faster");
+                });
+            }
+        };
+        DataStore::open_with(beside(name), options.progress(overtake))
+    };
+    assert_eq!(
+        overtaken("may", DurableOptions::new()).unwrap().version(),
+        1
+    );
+    let new = DurableOptions::new();
+    for (name, options) in [
+        ("new", new.clone().only_new()),
+        ("with", new.document(Snapshot::default())),
+    ] {
+        assert_eq!(overtaken(name, options).unwrap_err(), OpenError::Exists);
+        assert_eq!(DataStore::open(beside(name)).unwrap().version(), 1);
+    }
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 3);
+}
+
+/// It left a file with another document.
+#[test]
+fn durable_06_a_new_document_that_its_schema_refuses_leaves_no_file() {
+    let folder = Folder::new();
+    let other = DataStore::new();
+    add(&other, "p");
+    let schema = Schema::builder().node("heading", NodeType::new()).build();
+    let schema = schema.unwrap();
+    let options = DurableOptions::new()
+        .store(StoreOptions::new().schema(schema))
+        .document(other.snapshot());
+    let refused = DataStore::open_with(folder.path(), options).unwrap_err();
+    assert!(matches!(refused, OpenError::Schema(_)), "{refused}");
+    assert_eq!(fs::read_dir(folder.0.path()).unwrap().count(), 0);
 }

@@ -290,10 +290,13 @@ impl DurableFile {
         let path = path.as_ref();
         guarded(Arc::new(|_| {}), |progress| {
             let (existing, readers) = (ExistingFile::Must, Readers::Refused);
-            let mut journal = RedbJournal::open_existing(path, existing, readers, |_| {})?;
-            let mut loaded = LoadedParts::read(0, &*progress, |part| journal.load(part))?;
-            let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
-            loaded.replay(head, checkpoint, &*progress)?;
+            let check = |journal: &mut RedbJournal| {
+                let mut loaded = LoadedParts::read(0, &*progress, |part| journal.load(part))?;
+                let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
+                loaded.replay(head, checkpoint, &*progress)
+            };
+            let opened = RedbJournal::open_existing(path, existing, readers, |_| {}, check);
+            let (journal, _) = opened?;
             let bytes_before = fs::metadata(path)?.len();
             journal.compact()?;
             let bytes_after = fs::metadata(path)?.len();

@@ -15,13 +15,15 @@ use crate::sync::{Mutex, rank};
 
 /// Opens a document.
 pub(super) fn open(
-    mut options: DurableOptions,
-    journal: impl FnOnce(&DurableOptions) -> Result<Box<dyn Journal>, OpenError>,
+    options: DurableOptions,
+    open: impl FnOnce(DurableOptions) -> Result<DataStore, OpenError>,
 ) -> Result<DataStore, OpenError> {
     let progress = Arc::clone(&options.progress);
     guarded(progress, |progress| {
-        options.progress = progress;
-        open_unguarded(journal(&options)?, options)
+        open(DurableOptions {
+            progress,
+            ..options
+        })
     })
 }
 
@@ -55,12 +57,20 @@ pub(super) fn guarded<T>(
 
 pub(super) fn open_unguarded(
     mut journal: Box<dyn Journal>,
-    mut options: DurableOptions,
+    options: DurableOptions,
 ) -> Result<DataStore, OpenError> {
-    let beginning = options.document.take();
-    let stored = load(&mut *journal, &options, beginning)?;
-    let numbered = NumberedOpen::new(&mut *journal, &stored, &options)?;
+    let (stored, numbered) = begin(&mut *journal, &options)?;
     Ok(numbered.continue_with(journal, stored, options)?)
+}
+
+/// Loads a document, and writes the number of the open.
+pub(super) fn begin(
+    journal: &mut dyn Journal,
+    options: &DurableOptions,
+) -> Result<(StoredDocument, NumberedOpen), OpenError> {
+    let stored = load(journal, options, options.document.clone())?;
+    let numbered = NumberedOpen::new(journal, &stored, options)?;
+    Ok((stored, numbered))
 }
 
 /// Loads a document. A new one begins with `beginning`, which no other may have.

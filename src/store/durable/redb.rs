@@ -95,22 +95,27 @@ impl RedbJournal {
         path: impl AsRef<Path>,
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
-        Self::open_existing(path.as_ref(), ExistingFile::May, Readers::Refused, progress)
+        let (existing, readers) = (ExistingFile::May, Readers::Refused);
+        let opened = Self::open_existing(path.as_ref(), existing, readers, progress, |_| Ok(()));
+        opened.map(|(journal, ())| journal)
     }
 
-    pub(super) fn open_existing(
+    /// Opens or creates a file, and lets the caller begin with the journal. What `begin` writes to
+    /// a new file is in it before it is at its path. Called again if another process was faster.
+    pub(super) fn open_existing<R>(
         path: &Path,
         existing: ExistingFile,
         readers: Readers,
         progress: impl Fn(f64) + 'static,
-    ) -> Result<Self, OpenError> {
+        mut begin: impl FnMut(&mut Self) -> Result<R, OpenError>,
+    ) -> Result<(Self, R), OpenError> {
         match (fs::metadata(path), existing) {
             (Ok(_), ExistingFile::MustNot) => return Err(OpenError::Exists),
             (Ok(found), _) => check_kind(&found)?,
             (Err(error), _) if !is_missing(&error) => return Err(error.into()),
             (Err(_), ExistingFile::Must) => return Err(missing(path)),
             // A link to no file creates the file, as for other programs.
-            (Err(_), _) => match Self::create(&target_of(path), readers) {
+            (Err(_), _) => match Self::create(&target_of(path), readers, &mut begin) {
                 // Another process was faster.
                 Err(OpenError::Exists) if existing == ExistingFile::May => {}
                 created => return created,
@@ -123,21 +128,32 @@ impl RedbJournal {
         journal.place = Some(place);
         // Also of a file whose creator was killed before it did so.
         sync_directory(&target_of(path))?;
-        Ok(journal)
+        let begun = begin(&mut journal)?;
+        Ok((journal, begun))
     }
 
     /// Creates a file and keeps it open: a close would have to sync it again.
-    fn create(path: &Path, readers: Readers) -> Result<Self, OpenError> {
-        let mut journal = create_file(path, |file| {
-            let backend = guarded(|| FileBackend::new(file))?;
-            let journal = Self::open_storage(backend, readers, |_| {})?;
-            journal.storage.release_new()?;
-            Ok(journal)
+    fn create<R>(
+        path: &Path,
+        readers: Readers,
+        begin: impl FnOnce(&mut Self) -> Result<R, OpenError>,
+    ) -> Result<(Self, R), OpenError> {
+        let (mut journal, begun) = create_file(path, |file| {
+            let mut journal = Self::in_new_file(file, readers)?;
+            let begun = begin(&mut journal)?;
+            journal.storage.finish()?;
+            Ok((journal, begun))
         })?;
         // By its path: some file systems number the files of two names differently.
         journal.place = Some(FilePlace::of(path, &File::open(path)?)?);
         sync_directory(path)?;
-        Ok(journal)
+        Ok((journal, begun))
+    }
+
+    /// Creates a database in a file that is not at its path yet.
+    fn in_new_file(file: File, readers: Readers) -> Result<Self, OpenError> {
+        let backend = guarded(|| FileBackend::new(file))?;
+        Self::open_held(HeldStorage::of_new_file(backend)?, readers, |_| {})
     }
 
     /// Opens or creates a journal over another storage, for example a simulated disk. The storage
@@ -157,6 +173,14 @@ impl RedbJournal {
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         let storage = guarded(|| HeldStorage::new(backend))?;
+        Self::open_held(storage, readers, progress)
+    }
+
+    fn open_held(
+        storage: HeldStorage,
+        readers: Readers,
+        progress: impl Fn(f64) + 'static,
+    ) -> Result<Self, OpenError> {
         let mut builder = builder(progress);
         builder.set_concurrency_mode(readers.mode());
         let database = guarded(|| builder.create_with_backend(storage.clone()))?;
@@ -320,9 +344,8 @@ fn builder(progress: impl Fn(f64) + 'static) -> Builder {
 /// Creates the file of a document with this content.
 pub(super) fn create_with(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
     create_file(path, |file| {
-        let backend = guarded(|| FileBackend::new(file))?;
-        let database = guarded(|| builder(|_| {}).create_with_backend(backend))?;
-        create_tables(&database)?;
+        let journal = RedbJournal::in_new_file(file, Readers::Refused)?;
+        let database = journal.database.ok_or_else(closed)?;
         write_to(&database, content)?;
         Ok(database.close().map_err(failed)?)
     })

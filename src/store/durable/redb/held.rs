@@ -32,6 +32,8 @@ struct SharedStorage {
     unsynced: Mutex<{ rank::DURABLE }, Unsynced>,
     /// Whether the engine is being closed.
     is_closing: AtomicBool,
+    /// Whether the storage is a file that is not at its path yet.
+    is_new: AtomicBool,
 }
 
 /// The changes that are not synced.
@@ -94,7 +96,27 @@ impl HeldStorage {
             len,
             unsynced: Mutex::new(unsynced),
             is_closing: AtomicBool::new(false),
+            is_new: AtomicBool::new(false),
         })))
+    }
+
+    /// The storage of a file that is not at its path yet. Its changes are made at once, and synced
+    /// only by [`finish`](Self::finish) and by a close: if it is interrupted, nothing reads it.
+    pub(super) fn of_new_file(below: impl StorageBackend) -> io::Result<Self> {
+        let storage = Self::new(below)?;
+        storage.end_hold()?;
+        storage.0.is_new.store(true, Ordering::Relaxed);
+        Ok(storage)
+    }
+
+    /// Syncs a new file once. Later syncs are made in their order.
+    pub(super) fn finish(&self) -> io::Result<()> {
+        self.0.is_new.store(false, Ordering::Relaxed);
+        self.sync_below()
+    }
+
+    fn is_new(&self) -> bool {
+        self.0.is_new.load(Ordering::Relaxed)
     }
 
     /// The length that the storage was given last.
@@ -211,20 +233,6 @@ impl HeldStorage {
         self.end_hold()
     }
 
-    /// Releases the changes of a file that is not at its place yet, with one sync: if it is
-    /// interrupted, nothing reads the file.
-    pub(super) fn release_new(&self) -> io::Result<()> {
-        for change in self.held().iter().flat_map(|changes| changes.iter()) {
-            match change {
-                StorageOperation::Length(len) => self.set_len_below(*len)?,
-                StorageOperation::Write(offset, bytes) => self.write_below(*offset, bytes)?,
-                StorageOperation::Sync => {}
-            }
-        }
-        self.sync_below()?;
-        self.end_hold()
-    }
-
     /// Later changes are not held, and the kept locks are released.
     fn end_hold(&self) -> io::Result<()> {
         let released = self.0.held.lock().take();
@@ -338,6 +346,7 @@ impl StorageBackend for HeldStorage {
     fn sync_data(&self) -> io::Result<()> {
         match self.hold(|| StorageOperation::Sync) {
             true => Ok(()),
+            false if self.is_new() => Ok(()),
             false if self.is_closing() => self.sync_later(),
             false => self.sync_below(),
         }
@@ -352,7 +361,10 @@ impl StorageBackend for HeldStorage {
     }
 
     fn close(&self) -> io::Result<()> {
-        let synced = self.sync_due();
+        let synced = match self.is_new() {
+            true => self.finish(),
+            false => self.sync_due(),
+        };
         let closed = self.0.below.close();
         synced.and(closed)
     }
