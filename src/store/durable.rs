@@ -88,7 +88,7 @@ pub use file::CompactReport;
 pub use file::{DurableFile, VerifyReport, VersionError};
 pub use format::LARGEST_EPOCH;
 #[cfg(all(test, not(loom)))]
-pub(in crate::store) use journal::Forgetful;
+pub(in crate::store) use journal::forgetful::Forgetful;
 pub use journal::{
     Journal, JournalError, JournalErrorKind, JournalWrite, StoredPart, WrittenReceipt,
 };

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::format::{CheckpointEntry, HEAD, StoredHead, entry, node_key, note_key};
-use super::redb::{create_with, sync_directory};
+use super::redb::create_with;
 use super::replay::LoadedParts;
 use super::{JournalError, JournalWrite, OpenError};
 use crate::document::{Snapshot, View};
@@ -22,7 +22,7 @@ impl DataStore {
             let (key, note) = note.into_parts();
             entry(note_key(&key)?, note.as_ref())
         });
-        create(path, &content(&head, &document, notes)?)?;
+        create_with(path, &content(&head, &document, notes)?)?;
         Ok(document.version())
     }
 }
@@ -45,10 +45,4 @@ pub(super) fn content(
         version: document.version(),
         ..JournalWrite::default()
     })
-}
-
-/// Creates a file with this content, which is durable then.
-pub(super) fn create(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
-    create_with(path, content)?;
-    sync_directory(path)
 }

@@ -251,20 +251,6 @@ impl From<io::Error> for JournalError {
     }
 }
 
-/// A journal that stores nothing.
 #[cfg(all(test, not(loom)))]
-pub(in crate::store) struct Forgetful;
-
-#[cfg(all(test, not(loom)))]
-impl Journal for Forgetful {
-    fn load(
-        &mut self,
-        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
-    ) -> Result<(), JournalError> {
-        Ok(())
-    }
-
-    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
-        Ok(())
-    }
-}
+#[path = "../../../tests/unit/durable_journal.rs"]
+pub(super) mod forgetful;

@@ -19,7 +19,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use held::HeldStorage;
-pub(super) use place::find;
+pub(crate) use place::find;
 use place::{FilePlace, folder_of, is_missing, missing, target_of};
 pub(super) use read::RedbReader;
 use redb::backends::FileBackend;
@@ -146,7 +146,6 @@ impl RedbJournal {
         })?;
         // By its path: some file systems number the files of two names differently.
         journal.place = Some(FilePlace::of(path, &File::open(path)?)?);
-        sync_directory(path)?;
         Ok((journal, begun))
     }
 
@@ -341,7 +340,7 @@ fn builder(progress: impl Fn(f64) + 'static) -> Builder {
     builder
 }
 
-/// Creates the file of a document with this content.
+/// Creates the file of a document with this content, which is durable then.
 pub(super) fn create_with(path: &Path, content: &JournalWrite) -> Result<(), OpenError> {
     create_file(path, |file| {
         let journal = RedbJournal::in_new_file(file, Readers::Refused)?;
@@ -351,8 +350,8 @@ pub(super) fn create_with(path: &Path, content: &JournalWrite) -> Result<(), Ope
     })
 }
 
-/// Creates a file whole, as `make` fills it: a process that is killed meanwhile leaves no part of
-/// it at the path.
+/// Creates a file whole, as `make` fills and syncs it: a process that is killed meanwhile leaves no
+/// part of it at the path.
 fn create_file<R>(
     path: &Path,
     make: impl FnOnce(File) -> Result<R, OpenError>,
@@ -384,7 +383,9 @@ fn create_file<R>(
         linked => Ok(linked.map(|()| made)?),
     });
     let _ = fs::remove_file(&new);
-    linked
+    let made = linked?;
+    sync_directory(path)?;
+    Ok(made)
 }
 
 /// Removes the unfinished files of processes that were killed while they created a document. One
@@ -415,7 +416,7 @@ fn is_ours(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
 }
 
 /// Makes the entry of a new file in its directory survive a power cut.
-pub(super) fn sync_directory(path: &Path) -> Result<(), OpenError> {
+fn sync_directory(path: &Path) -> Result<(), OpenError> {
     // Elsewhere a directory cannot be opened as a file, and the file system syncs the entry.
     if cfg!(unix) {
         File::open(folder_of(path))?.sync_all()?;

@@ -10,12 +10,12 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-use super::backup::{content, create};
+use super::backup::content;
 use super::format::{
     EntryKind, LARGEST_EPOCH, LogBlock, StoredHead, decode, entry, node_key, note_key,
 };
 use super::open::guarded;
-use super::redb::{RedbReader, find};
+use super::redb::{RedbReader, create_with, find};
 use super::replay::{LoadedParts, TOKENS_OF_AN_OPEN, check_receipt};
 use super::{OpenError, StoredPart};
 use crate::document::{MissingNodes, Node, Snapshot, Tokens, View};
@@ -261,7 +261,7 @@ impl SalvagedFile {
         })?;
         let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
         loaded.replay(head, checkpoint, &|_| {})?;
-        create(path.as_ref(), &content)
+        create_with(path.as_ref(), &content)
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct HeldStorage(Arc<SharedStorage>);
 #[derive(Debug)]
 struct SharedStorage {
     below: Box<dyn StorageBackend>,
+    /// Whether shared locks take the place of exclusive ones.
+    is_read: bool,
     /// `None` after the release. The storage below may be code of a user, so it is not called with
     /// this locked.
     held: Mutex<{ rank::DURABLE }, Option<Held>>,
@@ -32,8 +34,6 @@ struct SharedStorage {
     unsynced: Mutex<{ rank::DURABLE }, Unsynced>,
     /// Whether the engine is being closed.
     is_closing: AtomicBool,
-    /// Whether the storage is a file that is not at its path yet.
-    is_new: AtomicBool,
 }
 
 /// The changes that are not synced.
@@ -42,6 +42,8 @@ struct Unsynced {
     changes: Difference,
     /// Whether they must be synced before the next change.
     is_due: bool,
+    /// Whether they are those of a file that is not at its path yet.
+    is_new: bool,
 }
 
 /// Which bytes differ.
@@ -82,41 +84,49 @@ enum StorageOperation {
 
 impl HeldStorage {
     pub(super) fn new(below: impl StorageBackend) -> io::Result<Self> {
+        Self::with(below, false)
+    }
+
+    /// The storage of a file that is never released, and only read. Shared locks keep writers away,
+    /// and no other readers.
+    pub(super) fn of_read_file(below: impl StorageBackend) -> io::Result<Self> {
+        Self::with(below, true)
+    }
+
+    /// The storage of a file that is not at its path yet. Its changes are made at once, and synced
+    /// only by [`finish`](Self::finish) or a close: if it is interrupted, nothing reads it.
+    pub(super) fn of_new_file(below: impl StorageBackend) -> io::Result<Self> {
+        let storage = Self::with(below, false)?;
+        storage.end_hold()?;
+        storage.0.unsynced.lock().is_new = true;
+        Ok(storage)
+    }
+
+    fn with(below: impl StorageBackend, is_read: bool) -> io::Result<Self> {
         let held = Mutex::new(Some(Held::default()));
         let len = AtomicU64::new(below.len()?);
         let below = Box::new(below);
         // An earlier process may have been killed before it synced what is read here.
         let unsynced = Unsynced {
             changes: Difference::Several,
-            is_due: false,
+            ..Unsynced::default()
         };
         Ok(Self(Arc::new(SharedStorage {
             below,
+            is_read,
             held,
             len,
             unsynced: Mutex::new(unsynced),
             is_closing: AtomicBool::new(false),
-            is_new: AtomicBool::new(false),
         })))
     }
 
-    /// The storage of a file that is not at its path yet. Its changes are made at once, and synced
-    /// only by [`finish`](Self::finish) and by a close: if it is interrupted, nothing reads it.
-    pub(super) fn of_new_file(below: impl StorageBackend) -> io::Result<Self> {
-        let storage = Self::new(below)?;
-        storage.end_hold()?;
-        storage.0.is_new.store(true, Ordering::Relaxed);
-        Ok(storage)
-    }
-
-    /// Syncs a new file once. Later syncs are made in their order.
+    /// Syncs a new file. Later syncs are made in their order. Does nothing to another file.
     pub(super) fn finish(&self) -> io::Result<()> {
-        self.0.is_new.store(false, Ordering::Relaxed);
-        self.sync_below()
-    }
-
-    fn is_new(&self) -> bool {
-        self.0.is_new.load(Ordering::Relaxed)
+        match self.unsynced().is_new {
+            true => self.sync_below(),
+            false => Ok(()),
+        }
     }
 
     /// The length that the storage was given last.
@@ -346,7 +356,7 @@ impl StorageBackend for HeldStorage {
     fn sync_data(&self) -> io::Result<()> {
         match self.hold(|| StorageOperation::Sync) {
             true => Ok(()),
-            false if self.is_new() => Ok(()),
+            false if self.unsynced().is_new => Ok(()),
             false if self.is_closing() => self.sync_later(),
             false => self.sync_below(),
         }
@@ -361,16 +371,16 @@ impl StorageBackend for HeldStorage {
     }
 
     fn close(&self) -> io::Result<()> {
-        let synced = match self.is_new() {
-            true => self.finish(),
-            false => self.sync_due(),
-        };
+        let synced = self.finish().and_then(|()| self.sync_due());
         let closed = self.0.below.close();
         synced.and(closed)
     }
 
     fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.below.try_lock_range(start, end)
+        match self.0.is_read {
+            true => self.0.below.try_lock_shared_range(start, end),
+            false => self.0.below.try_lock_range(start, end),
+        }
     }
 
     fn try_lock_shared_range(
@@ -385,7 +395,10 @@ impl StorageBackend for HeldStorage {
         if self.keeps_lock(start, end) {
             return Ok(());
         }
-        self.0.below.lock_range(start, end)?;
+        match self.0.is_read {
+            true => self.0.below.lock_shared_range(start, end),
+            false => self.0.below.lock_range(start, end),
+        }?;
         self.keep_lock(start, end);
         Ok(())
     }

@@ -15,7 +15,7 @@ use super::check_kind;
 use crate::store::durable::{JournalError, JournalErrorKind, OpenError};
 
 /// Looks for the file at a path.
-pub(in crate::store::durable) fn find(path: &Path) -> Result<(), OpenError> {
+pub(crate) fn find(path: &Path) -> Result<(), OpenError> {
     match fs::metadata(path) {
         Ok(found) => check_kind(&found),
         Err(error) if is_missing(&error) => Err(missing(path)),

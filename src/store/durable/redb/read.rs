@@ -1,14 +1,12 @@
 //! Files that are read and stay as they are.
 
 use std::fs::File;
-use std::io;
-use std::ops::Bound;
 use std::path::Path;
 
 use redb::backends::FileBackend;
-use redb::{BackendError, Database, ReadOnlyDatabase, ReadableDatabase, StorageBackend};
+use redb::{Database, ReadOnlyDatabase, ReadableDatabase};
 
-use super::{CACHE, Readers, RedbJournal, failed, find, guarded, is_ours, load};
+use super::{CACHE, HeldStorage, Readers, RedbJournal, failed, find, guarded, is_ours, load};
 use crate::store::durable::{JournalError, OpenError, StoredPart};
 
 /// A file that is open for reading.
@@ -26,7 +24,8 @@ impl RedbReader {
     ) -> Result<Self, OpenError> {
         find(path)?;
         let open = || guarded(|| FileBackend::new(File::open(path)?));
-        match RedbJournal::open_storage(Unwritten(open()?), Readers::Refused, progress) {
+        let storage = HeldStorage::of_read_file(open()?)?;
+        match RedbJournal::open_held(storage, Readers::Refused, progress) {
             Err(OpenError::Locked) => beside(open()?).map(Self::Beside),
             opened => opened.map(Self::Alone),
         }
@@ -57,65 +56,6 @@ fn beside(backend: FileBackend) -> Result<ReadOnlyDatabase, OpenError> {
     match is_ours(&transaction).map_err(failed)? {
         true => Ok(database),
         false => Err(OpenError::Foreign),
-    }
-}
-
-/// A file of which only the locks change: shared ones in place of exclusive ones. They keep writers
-/// away, and no other readers.
-#[derive(Debug)]
-struct Unwritten(FileBackend);
-
-impl StorageBackend for Unwritten {
-    fn len(&self) -> io::Result<u64> {
-        self.0.len()
-    }
-
-    fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
-        self.0.read(offset, out)
-    }
-
-    fn set_len(&self, _: u64) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn sync_data(&self) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn write(&self, _: u64, _: &[u8]) -> io::Result<()> {
-        Err(io::ErrorKind::ReadOnlyFilesystem.into())
-    }
-
-    fn close(&self) -> io::Result<()> {
-        self.0.close()
-    }
-
-    fn try_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.try_lock_shared_range(start, end)
-    }
-
-    fn try_lock_shared_range(
-        &self,
-        start: Bound<u64>,
-        end: Bound<u64>,
-    ) -> Result<bool, BackendError> {
-        self.0.try_lock_shared_range(start, end)
-    }
-
-    fn lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.lock_shared_range(start, end)
-    }
-
-    fn lock_shared_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.lock_shared_range(start, end)
-    }
-
-    fn unlock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<(), BackendError> {
-        self.0.unlock_range(start, end)
-    }
-
-    fn query_lock_range(&self, start: Bound<u64>, end: Bound<u64>) -> Result<bool, BackendError> {
-        self.0.query_lock_range(start, end)
     }
 }
 
