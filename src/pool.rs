@@ -108,8 +108,10 @@ pub use snapshot::{PoolSnapshot, PooledDocument};
 
 use crate::DataStore;
 #[cfg(feature = "redb")]
-use crate::durable::DurableOptions;
+use crate::durable::{DurableOptions, find_file};
 use crate::lock::PendingRequest;
+#[cfg(feature = "redb")]
+use opening::file_in;
 use shared::{Shared, Use};
 
 /// A pool of documents, each with a value of the program beside its store.
@@ -140,8 +142,11 @@ impl Documents {
     /// requested.
     ///
     /// Nothing is opened yet. [`new`](Documents::new) with [`Opening::open_in`] has other options.
-    pub fn in_folder(folder: impl Into<PathBuf>, options: PoolOptions) -> Self {
+    pub fn in_folder(folder: impl Into<PathBuf>, mut options: PoolOptions) -> Self {
         let folder = folder.into();
+        let files = folder.clone();
+        let find = move |name: &str| Ok(find_file(&file_in(&files, name)?)?);
+        options.find.get_or_insert_with(|| Arc::new(find));
         Self::new(options, move |opening| {
             Ok((opening.open_in(&folder, DurableOptions::new())?, ()))
         })
@@ -218,7 +223,8 @@ impl<T: Send + Sync + 'static> Documents<T> {
     }
 
     /// Requests a document that exists already, as [`get`](Self::get) does. The opener reads
-    /// [`Opening::only_existing`].
+    /// [`Opening::only_existing`]. With [`PoolOptions::exists`], and in a folder, a missing
+    /// document takes no slot.
     ///
     /// # Errors
     ///

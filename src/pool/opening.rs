@@ -1,7 +1,7 @@
 //! What an opener is called with, and the names of files.
 
 #[cfg(feature = "redb")]
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use smol_str::SmolStr;
 
@@ -49,16 +49,24 @@ impl Opening<'_> {
         folder: impl AsRef<Path>,
         options: DurableOptions,
     ) -> Result<DataStore, PoolError> {
-        if let Some(reason) = check_file_name(self.name) {
-            let name = self.name.to_string();
-            return Err(PoolError::Name { name, reason });
-        }
+        let path = file_in(folder.as_ref(), self.name)?;
         let options = match self.only_existing {
             true => options.only_existing(),
             false => options,
         };
-        let path = folder.as_ref().join(format!("{}.doclock", self.name));
         Ok(DataStore::open_with(path, options)?)
+    }
+}
+
+/// Returns the path of the file of a document.
+#[cfg(feature = "redb")]
+pub(super) fn file_in(folder: &Path, name: &str) -> Result<PathBuf, PoolError> {
+    match check_file_name(name) {
+        None => Ok(folder.join(format!("{name}.doclock"))),
+        Some(reason) => Err(PoolError::Name {
+            name: name.to_owned(),
+            reason,
+        }),
     }
 }
 

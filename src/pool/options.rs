@@ -4,8 +4,9 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::PoolError;
 use super::opening::check_file_name;
-use crate::durable::DurabilityError;
+use crate::durable::{DurabilityError, OpenError};
 use crate::time::Clock;
 
 /// Options of a new pool.
@@ -32,10 +33,12 @@ pub struct PoolOptions {
     pub(super) queue_bound: Option<usize>,
     pub(super) clock: Clock,
     pub(super) names: Option<Arc<NameCheck>>,
+    pub(super) find: Option<Arc<Find>>,
     pub(super) on_close_error: Option<Arc<CloseErrorReport>>,
 }
 
 type NameCheck = dyn Fn(&str) -> bool + Send + Sync;
+pub(super) type Find = dyn Fn(&str) -> Result<(), PoolError> + Send + Sync;
 type CloseErrorReport = dyn Fn(&str, &DurabilityError) + Send + Sync;
 
 impl PoolOptions {
@@ -53,6 +56,7 @@ impl PoolOptions {
             queue_bound: None,
             clock: Clock::system(),
             names: None,
+            find: None,
             on_close_error: None,
         }
     }
@@ -86,6 +90,20 @@ impl PoolOptions {
     /// accepts.
     pub fn names(mut self, accepts: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
         self.names = Some(Arc::new(accepts));
+        self
+    }
+
+    /// Sets how [`get_existing`](super::Documents::get_existing) looks whether a document exists
+    /// that is not open, before it takes a slot. So a request for a missing document waits for no
+    /// slot and closes no idle document. It runs in the thread of the request, or in a thread of
+    /// its own for a task, under no lock but the name. By default the opener alone decides.
+    ///
+    /// A pool [in a folder](super::Documents::in_folder) looks for the file, unless this is set.
+    pub fn exists(mut self, exists: impl Fn(&str) -> bool + Send + Sync + 'static) -> Self {
+        let missing = || PoolError::Open(OpenError::Missing);
+        self.find = Some(Arc::new(move |name| {
+            exists(name).then_some(()).ok_or_else(missing)
+        }));
         self
     }
 

@@ -102,6 +102,9 @@ impl<T: Send + Sync + 'static> LockRequest for DocumentRequest<T> {
             // Whatever was closed meanwhile, the document is not in the table now, and only the
             // holder of its name can add it.
             if !waits.for_close().await? {
+                if self.only_existing {
+                    waits.for_existing().await?;
+                }
                 break (waits.for_slot().await?, None);
             }
         };

@@ -160,34 +160,37 @@ impl<T> Shared<T> {
     /// Closes the longest idle document in the calling thread, unless requests wait for its slot.
     /// Returns the slot.
     pub(super) fn take_idle_slot(self: &Arc<Self>) -> Option<ClaimedSlot<T>> {
-        let name = self
-            .table
-            .lock()
-            .longest_idle()
-            .map(|(name, _)| name.clone())?;
-        let turn = self
-            .closes
-            .request(&name, CLOSER)
-            .no_timeout()
-            .wait()
-            .ok()?;
+        let (name, _) = self.table.lock().longest_idle()?;
         let is_free = |table: &Table<T>, _| !table.has_waits();
-        let removed = self.table.lock().remove_idle(&name, is_free)?;
-        let mut slot = self.claimed(removed.permit, true);
-        // The turn has waited, so it is executed. The failure was reported, and is not of the
-        // document for which the slot is.
-        let _ = turn.execute(|| drop(self.close_store(removed.opened)));
-        self.table.lock().keep_slot();
-        slot.is_closing = false;
-        Some(slot)
+        // The failure was reported, and is not of the document for which the slot is.
+        let keep = |slot: ClaimedSlot<T>, _| slot.keep();
+        match self.close_idle_with(&name, is_free, keep) {
+            CloseAttempt::Closed(slot) => Some(slot),
+            CloseAttempt::NotIdle | CloseAttempt::Nested => None,
+        }
     }
 
-    /// Closes an idle document in the calling thread, if that still has to happen.
+    /// Closes an idle document in the calling thread, if that still has to happen, and returns its
+    /// slot.
     pub(super) fn close_idle_one(
         self: &Arc<Self>,
         name: &SmolStr,
         is_due: impl FnOnce(&Table<T>, MonotonicTime) -> bool,
-    ) -> CloseAttempt {
+    ) -> CloseAttempt<Result<(), DurabilityError>> {
+        self.close_idle_with(name, is_due, |slot, closed| {
+            drop(slot);
+            closed
+        })
+    }
+
+    /// Closes an idle document in the calling thread, if that still has to happen. Before the close
+    /// counts as ended, `then` gets the slot.
+    fn close_idle_with<R>(
+        self: &Arc<Self>,
+        name: &SmolStr,
+        is_due: impl FnOnce(&Table<T>, MonotonicTime) -> bool,
+        then: impl FnOnce(ClaimedSlot<T>, Result<(), DurabilityError>) -> R,
+    ) -> CloseAttempt<R> {
         let Ok(turn) = self.closes.request(name, CLOSER).no_timeout().wait() else {
             // Code that runs during a close of this document requests another close of it.
             return CloseAttempt::Nested;
@@ -195,10 +198,10 @@ impl<T> Shared<T> {
         let Some(removed) = self.table.lock().remove_idle(name, is_due) else {
             return CloseAttempt::NotIdle;
         };
-        let mut closed = Ok(());
-        // The turn has waited, so it is executed.
-        let _ = turn.execute(|| closed = self.close(removed));
-        CloseAttempt::Closed(closed)
+        let slot = self.claimed(removed.permit, true);
+        let mut closed = None;
+        let _ = turn.execute(|| closed = Some(then(slot, self.close_store(removed.opened))));
+        CloseAttempt::Closed(closed.expect("the turn has waited already"))
     }
 
     /// Closes the documents that had their last use so long ago. Returns how many, and the first
@@ -209,11 +212,7 @@ impl<T> Shared<T> {
         let is_due = |last_use: MonotonicTime| last_use <= now && now - last_use >= unused;
         let (mut count, mut first) = (0, None);
         loop {
-            let idle = self
-                .table
-                .lock()
-                .longest_idle()
-                .map(|(name, at)| (name.clone(), at));
+            let idle = self.table.lock().longest_idle();
             let Some((name, _)) = idle.filter(|(_, last_use)| is_due(*last_use)) else {
                 break;
             };
@@ -291,8 +290,8 @@ impl<T: Send + Sync + 'static> Shared<T> {
 }
 
 /// How an attempt to close an idle document ended.
-pub(super) enum CloseAttempt {
-    Closed(Result<(), DurabilityError>),
+pub(super) enum CloseAttempt<R> {
+    Closed(R),
     /// It is in use again, or closed already.
     NotIdle,
     /// The calling thread closes it already.
@@ -357,6 +356,13 @@ impl<T> ClaimedSlot<T> {
         self.permit
             .take()
             .expect("it is set until the slot passes on")
+    }
+
+    /// Keeps the slot of a closed document for a request.
+    fn keep(mut self) -> Self {
+        self.shared.table.lock().keep_slot();
+        self.is_closing = false;
+        self
     }
 }
 

@@ -225,15 +225,15 @@ impl<T> Table<T> {
     // --- What is idle ---
 
     /// Returns the document that is idle for the longest time, with its last use.
-    pub(super) fn longest_idle(&self) -> Option<(&SmolStr, MonotonicTime)> {
+    pub(super) fn longest_idle(&self) -> Option<(SmolStr, MonotonicTime)> {
         let ((last_use, _), name) = self.idle.first_key_value()?;
-        Some((name, *last_use))
+        Some((name.clone(), *last_use))
     }
 
     /// Returns the document that has to be closed next, if one has to be now.
     pub(super) fn due(&self, idle_after: Option<Duration>, now: MonotonicTime) -> Option<SmolStr> {
         let (name, last_use) = self.longest_idle()?;
-        self.is_due(last_use, idle_after, now).then(|| name.clone())
+        self.is_due(last_use, idle_after, now).then_some(name)
     }
 
     /// Whether an idle document with this last use has to be closed now.

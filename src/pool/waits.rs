@@ -99,6 +99,15 @@ impl<'a, T: Send + Sync + 'static> Waits<'a, T> {
         }
     }
 
+    /// Looks whether the document exists, where the pool knows how.
+    pub(super) async fn for_existing(&self) -> Result<(), PoolError> {
+        let Some(find) = self.shared.options.find.clone() else {
+            return Ok(());
+        };
+        let name = self.name.clone();
+        self.run(move || find(&name)).await?
+    }
+
     /// Waits for a slot. A request that may not wait takes that of an idle document instead.
     pub(super) async fn for_slot(&self) -> Result<ClaimedSlot<T>, PoolError> {
         let shared = self.shared;

@@ -97,6 +97,8 @@ pub use open_options::{DurableOptions, OpenProgress};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use redb::RedbJournal;
+#[cfg(feature = "redb")]
+pub(crate) use redb::find as find_file;
 pub use replica::{AppliedBlock, Replica, ReplicaError, TakeoverError};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]

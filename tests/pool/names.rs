@@ -1,11 +1,15 @@
 //! Names from outside.
 
 use std::fs;
+use std::future::IntoFuture;
 use std::time::Duration;
 
 use doclock::codes::CodedError;
 use doclock::durable::DurableOptions;
 use doclock::pool::{Documents, PoolError, PoolOptions};
+use pollster::block_on;
+
+use crate::{Counted, counted};
 
 /// Names that would leave the folder, or be another file on some system.
 fn refused() -> Vec<String> {
@@ -120,4 +124,54 @@ fn pool_07_an_existing_document_is_not_created() {
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     documents.get("notes").wait().unwrap();
     assert!(documents.get_existing("notes").wait().is_ok());
+}
+
+/// It took the slot of an idle document, or waited for one in use.
+#[test]
+fn pool_08_a_document_that_does_not_exist_takes_no_slot() {
+    let missing = |documents: &Documents<Counted>| {
+        let ways = [
+            documents.get_existing("other").wait(),
+            documents.get_existing("other").no_wait().wait(),
+            block_on(documents.get_existing("other").into_future()),
+        ];
+        for error in ways.map(Result::unwrap_err) {
+            assert_eq!((error.code(), error.http_status()), ("openMissing", 404));
+        }
+    };
+    let options = PoolOptions::new(1).exists(|name| name == "notes");
+    let (documents, count) = counted(options.timeout(Duration::from_millis(1)));
+    let notes = documents.get("notes").wait().unwrap();
+    missing(&documents);
+    drop(notes);
+    missing(&documents);
+    assert!(documents.get_existing("notes").no_wait().wait().is_ok());
+    assert_eq!(count.opens(), 1);
+    // An open document is granted without a look.
+    let other = documents.get("other").wait().unwrap();
+    assert!(documents.get_existing("other").wait().is_ok());
+    drop(other);
+}
+
+/// Each error is that of an open.
+#[test]
+fn pool_08_a_folder_knows_its_documents() {
+    let folder = tempfile::tempdir().unwrap();
+    let options = PoolOptions::new(1).timeout(Duration::ZERO).names(|_| true);
+    let documents = Documents::in_folder(folder.path(), options);
+    let notes = documents.get("notes").wait().unwrap();
+    fs::write(folder.path().join("empty.doclock"), "").unwrap();
+    let outside = "../other";
+    for (name, code) in [
+        ("other", "openMissing"),
+        ("empty", "openForeign"),
+        (outside, "documentNameInvalid"),
+    ] {
+        let error = documents.get_existing(name).wait().unwrap_err();
+        assert_eq!(error.code(), code);
+    }
+    drop(notes);
+    let away = Documents::in_folder(folder.path().join("away"), PoolOptions::new(1));
+    let error = away.get_existing("notes").wait().unwrap_err();
+    assert_eq!(error.code(), "openNoFolder");
 }
