@@ -97,7 +97,7 @@ impl<T: Send + Sync + 'static> LockRequest for DocumentRequest<T> {
             }
             let read_only = shared.table.lock().remove_read_only(&name);
             if let Some(removed) = read_only {
-                break (shared.claimed(removed.permit, false), Some(removed.opened));
+                break (shared.claimed(removed.permit, None), Some(removed.opened));
             }
             // Whatever was closed meanwhile, the document is not in the table now, and only the
             // holder of its name can add it.

@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 use super::closer::CloserSignal;
 use super::options::PoolOptions;
 use super::slots::{SlotPermit, Slots};
-use super::table::{Opened, Removed, Table};
+use super::table::{Opened, Removed, SlotUse, Table};
 use super::{Opening, PoolError};
 use crate::DataStore;
 use crate::caught::{catch, dispose};
@@ -115,19 +115,19 @@ impl<T> Shared<T> {
     ) -> ClaimedSlot<T> {
         self.table.lock().claim();
         wait.is_over = true;
-        self.claimed(permit, false)
+        self.claimed(permit, None)
     }
 
     /// The slot of a document that left the table.
     pub(super) fn claimed(
         self: &Arc<Self>,
         permit: SlotPermit,
-        is_closing: bool,
+        closing: Option<SlotUse>,
     ) -> ClaimedSlot<T> {
         ClaimedSlot {
             shared: Arc::clone(self),
             permit: Some(permit),
-            is_closing,
+            closing,
         }
     }
 
@@ -135,7 +135,7 @@ impl<T> Shared<T> {
 
     /// Closes a document that left the table to be closed, and then returns its slot.
     pub(super) fn close(self: &Arc<Self>, removed: Removed<T>) -> Result<(), DurabilityError> {
-        let slot = self.claimed(removed.permit, true);
+        let slot = self.claimed(removed.permit, Some(SlotUse::Returned));
         let closed = self.close_store(removed.opened);
         drop(slot);
         closed
@@ -164,7 +164,7 @@ impl<T> Shared<T> {
         let is_free = |table: &Table<T>, _| !table.has_waits();
         // The failure was reported, and is not of the document for which the slot is.
         let keep = |slot: ClaimedSlot<T>, _| slot.keep();
-        match self.close_idle_with(&name, is_free, keep) {
+        match self.close_idle_with(&name, SlotUse::Kept, is_free, keep) {
             CloseAttempt::Closed(slot) => Some(slot),
             CloseAttempt::NotIdle | CloseAttempt::Nested => None,
         }
@@ -177,7 +177,7 @@ impl<T> Shared<T> {
         name: &SmolStr,
         is_due: impl FnOnce(&Table<T>, MonotonicTime) -> bool,
     ) -> CloseAttempt<Result<(), DurabilityError>> {
-        self.close_idle_with(name, is_due, |slot, closed| {
+        self.close_idle_with(name, SlotUse::Returned, is_due, |slot, closed| {
             drop(slot);
             closed
         })
@@ -188,6 +188,7 @@ impl<T> Shared<T> {
     fn close_idle_with<R>(
         self: &Arc<Self>,
         name: &SmolStr,
+        slot_use: SlotUse,
         is_due: impl FnOnce(&Table<T>, MonotonicTime) -> bool,
         then: impl FnOnce(ClaimedSlot<T>, Result<(), DurabilityError>) -> R,
     ) -> CloseAttempt<R> {
@@ -195,10 +196,10 @@ impl<T> Shared<T> {
             // Code that runs during a close of this document requests another close of it.
             return CloseAttempt::Nested;
         };
-        let Some(removed) = self.table.lock().remove_idle(name, is_due) else {
+        let Some(removed) = self.table.lock().remove_idle(name, slot_use, is_due) else {
             return CloseAttempt::NotIdle;
         };
-        let slot = self.claimed(removed.permit, true);
+        let slot = self.claimed(removed.permit, Some(slot_use));
         let mut closed = None;
         let _ = turn.execute(|| closed = Some(then(slot, self.close_store(removed.opened))));
         CloseAttempt::Closed(closed.expect("the turn has waited already"))
@@ -347,7 +348,8 @@ pub(super) struct ClaimedSlot<T> {
     shared: Arc<Shared<T>>,
     /// Set until the slot passes on.
     permit: Option<SlotPermit>,
-    is_closing: bool,
+    /// While its document is being closed: what becomes of it.
+    closing: Option<SlotUse>,
 }
 
 impl<T> ClaimedSlot<T> {
@@ -361,7 +363,7 @@ impl<T> ClaimedSlot<T> {
     /// Keeps the slot of a closed document for a request.
     fn keep(mut self) -> Self {
         self.shared.table.lock().keep_slot();
-        self.is_closing = false;
+        self.closing = None;
         self
     }
 }
@@ -369,7 +371,7 @@ impl<T> ClaimedSlot<T> {
 impl<T> Drop for ClaimedSlot<T> {
     fn drop(&mut self) {
         if let Some(permit) = self.permit.take() {
-            self.shared.table.lock().unclaim(self.is_closing);
+            self.shared.table.lock().unclaim(self.closing);
             drop(permit);
         }
     }

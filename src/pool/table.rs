@@ -38,6 +38,14 @@ pub(super) struct Removed<T> {
     pub(super) permit: SlotPermit,
 }
 
+/// What becomes of the slot of a document that is closed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SlotUse {
+    Returned,
+    /// It passes on to the request that closes the document.
+    Kept,
+}
+
 /// What a request to close one document finds.
 pub(super) enum Unused<T> {
     Removed(Removed<T>),
@@ -52,8 +60,11 @@ pub(super) struct Table<T> {
     idle: BTreeMap<(MonotonicTime, u64), SmolStr>,
     /// The slots of documents that are open, or are being opened or closed.
     claimed: usize,
-    /// Those of them that are returned when their document is closed.
+    /// Those of them whose document is being closed.
     closing: usize,
+    /// Those of them that are returned then. The others pass on to a request that closes a document
+    /// for its own one.
+    returning: usize,
     /// The requests that wait for a slot, or have one that they do not know of.
     waiting: usize,
     last_number: u64,
@@ -69,6 +80,7 @@ impl<T> Table<T> {
             idle: BTreeMap::new(),
             claimed: 0,
             closing: 0,
+            returning: 0,
             waiting: 0,
             last_number: 0,
             closer_runs: false,
@@ -154,7 +166,7 @@ impl<T> Table<T> {
     pub(super) fn remove_unused(&mut self, name: &str) -> Unused<T> {
         match self.open.get(name).map(|entry| entry.uses) {
             Some(0) => self
-                .remove_idle(name, |_, _| true)
+                .remove_idle(name, SlotUse::Returned, |_, _| true)
                 .map_or(Unused::Missing, Unused::Removed),
             Some(uses) => Unused::InUse(uses),
             None => Unused::Missing,
@@ -165,6 +177,7 @@ impl<T> Table<T> {
     pub(super) fn remove_idle(
         &mut self,
         name: &str,
+        slot: SlotUse,
         is_due: impl FnOnce(&Self, MonotonicTime) -> bool,
     ) -> Option<Removed<T>> {
         let entry = self.open.get(name).filter(|entry| entry.uses == 0)?;
@@ -172,6 +185,7 @@ impl<T> Table<T> {
             return None;
         }
         self.closing += 1;
+        self.returning += usize::from(slot == SlotUse::Returned);
         self.remove(name)
     }
 
@@ -210,15 +224,16 @@ impl<T> Table<T> {
     }
 
     /// Counts a slot that is about to be returned.
-    pub(super) fn unclaim(&mut self, was_closing: bool) {
+    pub(super) fn unclaim(&mut self, closing: Option<SlotUse>) {
         self.claimed -= 1;
-        self.closing -= usize::from(was_closing);
+        self.closing -= usize::from(closing.is_some());
+        self.returning -= usize::from(closing == Some(SlotUse::Returned));
     }
 
     /// Whether more requests wait than there are slots that they get anyway: those that no
-    /// document takes, and those of documents that are being closed.
+    /// document takes, and those that are returned by a close.
     pub(super) fn lacks_slots(&self) -> bool {
-        let coming = self.most_open.saturating_sub(self.claimed) + self.closing;
+        let coming = self.most_open.saturating_sub(self.claimed) + self.returning;
         self.waiting > coming
     }
 

@@ -1,9 +1,10 @@
 //! Requests for documents: the bound, one open at a time, order, timeouts.
 
-use std::sync::Barrier;
+use std::sync::{Barrier, Mutex};
 use std::thread;
 use std::time::Duration;
 
+use crossbeam_channel::{Receiver, Sender, bounded};
 use doclock::DataStore;
 use doclock::codes::{CodedError, Retry};
 use doclock::lock::{CancelToken, LockError};
@@ -245,4 +246,37 @@ fn pool_04_full_queues_reject_requests() {
     let _second = Task::waiting(documents.get("a"));
     let error = documents.get("a").wait().unwrap_err();
     assert_eq!(error.code(), "documentBusy");
+}
+
+/// Says that it is dropped, and waits for a message before it goes on.
+struct SlowDrop(Sender<()>, Receiver<()>);
+
+impl Drop for SlowDrop {
+    fn drop(&mut self) {
+        self.0.send(()).unwrap();
+        self.1.recv().unwrap();
+    }
+}
+
+/// The try closes "a" for itself, so its slot is none that the waiting request gets.
+#[test]
+fn pool_01_a_request_that_waits_beside_a_try_gets_the_slot_when_it_is_idle() {
+    let ((dropping, is_dropping), (go_on, goes_on)) = (bounded(1), bounded(1));
+    let slow = Mutex::new(Some(SlowDrop(dropping, goes_on)));
+    let options = PoolOptions::new(1).timeout(Duration::from_secs(10));
+    let documents = Documents::new(options, move |_| {
+        Ok((DataStore::new(), slow.lock().unwrap().take()))
+    });
+    drop(documents.get("a").wait().unwrap());
+    thread::scope(|threads| {
+        let tries = threads.spawn(|| documents.get("b").no_wait().wait().unwrap());
+        is_dropping.recv().unwrap();
+        let waits = threads.spawn(|| documents.get("c").wait().map(drop));
+        while documents.snapshot().waiting == 0 {
+            thread::yield_now();
+        }
+        go_on.send(()).unwrap();
+        drop(tries.join().unwrap());
+        waits.join().unwrap().unwrap();
+    });
 }
