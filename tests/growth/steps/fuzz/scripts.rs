@@ -8,6 +8,7 @@ use super::budget::{FLOOR, SCALE, STEPS, Shares, magnitude, weight};
 use super::common::Dice;
 use super::generator::{Generator, Kind};
 use crate::dsl::*;
+use crate::steps::counted;
 use crate::{
     DataStore, Draft, NodeId, TransactionManager, View,
     document::{Attributes, Change, Mark, NodeSpec},
@@ -253,10 +254,11 @@ pub(super) fn run(dice: &mut Dice, shares: &mut Shares) {
     }
     let store = DataStore::new();
     let spec = document(dice);
-    let size = spec.len();
     let mut on = store.begin("fuzz").unwrap();
-    let create = || on.create(spec).unwrap();
-    let root = shares.within_budget("creating a document", size, create, |_| 0);
+    let (root, steps) = counted(|| on.create(spec).unwrap());
+    // With the letters: it can be of few nodes with long texts.
+    let size = weight(&on);
+    shares.check("creating a document", size, steps, FLOOR + STEPS * size);
     on.set_root(&root).unwrap();
     if dice.one_in(2) {
         on.commit().unwrap();
