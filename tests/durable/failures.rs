@@ -178,6 +178,38 @@ fn durable_05_requests_do_not_wait_for_a_journal_that_failed_and_are_refused() {
     assert_eq!(refused.code(), "commitReadOnly");
 }
 
+/// A second thread decodes its nodes.
+#[test]
+fn durable_06_a_damaged_node_anywhere_in_a_large_document_is_found() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    let text = "text ".repeat(5_000);
+    let node = |nth| create(text_node("paragraph", &*text).with_id(format!("node {nth}")));
+    let manager = TransactionManager::new(store.clone());
+    manager
+        .execute((0..40).map(node).collect::<Vec<_>>())
+        .unwrap();
+    store.close().unwrap();
+    let opened = memory.copy().open(DurableOptions::new());
+    assert_eq!(opened.snapshot(), store.snapshot());
+    let error_of = |damage: &dyn Fn(&mut Stored)| {
+        let left = memory.copy();
+        damage(&mut left.stored());
+        DataStore::open_journal(left, DurableOptions::new()).unwrap_err()
+    };
+    let keys: Vec<String> = memory.stored().entries.keys().cloned().collect();
+    let nodes = keys.iter().filter(|key| key.starts_with("node/"));
+    for key in nodes {
+        let error = error_of(&|stored| stored.entries.get_mut(key).unwrap()[9] ^= 4);
+        assert!(matches!(error, OpenError::Corrupt(_)), "{key}: {error}");
+        let error = error_of(&|stored| {
+            let node = stored.entries.remove(key).unwrap();
+            stored.entries.insert(format!("{key}0"), node);
+        });
+        assert!(error.to_string().contains("another key"), "{key}: {error}");
+    }
+}
+
 #[test]
 fn durable_06_a_damaged_part_is_found_at_the_open() {
     let memory = Memory::default();

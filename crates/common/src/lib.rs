@@ -20,6 +20,9 @@ pub mod caught;
 pub mod hashing;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
+pub mod helper;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
 pub mod key_table;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
@@ -30,6 +33,9 @@ pub mod millis;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod packed;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
+pub mod pairs;
 mod samples;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]

@@ -3,6 +3,11 @@
 
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
+use std::mem;
+use std::thread;
+
+use doclock_common::helper::Helper;
+use doclock_common::pairs::Pairs;
 
 use super::format::{
     BlockId, Checksum, EntryKind, LogBlock, StoredHead, Unreadable, check_block, decode, note_key,
@@ -15,6 +20,9 @@ use crate::id::{FencingToken, NodeId, random_session};
 use crate::store::TransactionResult;
 use crate::store::log::CommitRecords;
 use crate::store::notes::{Note, NoteKey};
+
+/// So many bytes of nodes are decoded together, in a second thread if there are more of them.
+const TOGETHER: usize = 128 << 10;
 
 /// How far the tokens and lock ids of an open are above those of the one before, in bits.
 pub(super) const TOKENS_OF_AN_OPEN: u32 = FencingToken::COUNTER_BITS;
@@ -95,12 +103,29 @@ impl LoadedParts {
         let mut loaded = Self::default();
         loaded.log.limit = kept_commits;
         let mut unreadable = None;
-        let stop = JournalError::corrupt("");
-        let result = load(&mut |part| {
-            loaded.add(part, progress).map_err(|error| {
+        let mut noted = |added: Result<(), Unreadable>| {
+            added.map_err(|error| {
                 unreadable = Some(error);
-                stop.clone()
+                JournalError::corrupt("")
             })
+        };
+        let result = thread::scope(|scope| {
+            let mut stored = Pairs::default();
+            let mut helper = Helper::new(scope, decode_nodes);
+            load(&mut |part| {
+                noted(match part {
+                    StoredPart::Entry { key, bytes } if is_node(key) => {
+                        stored.add(key, bytes);
+                        let full = (stored.bytes() >= TOGETHER).then(|| mem::take(&mut stored));
+                        let decoded = full.and_then(|full| helper.add(full));
+                        decoded.map_or(Ok(()), |nodes| loaded.insert(nodes, progress))
+                    }
+                    part => loaded.add(part),
+                })
+            })?;
+            let last = helper.add(stored);
+            let mut rest = last.into_iter().chain(helper.finish());
+            rest.try_for_each(|nodes| noted(loaded.insert(nodes, progress)))
         });
         match (unreadable, result) {
             (Some(error), _) => Err(error.into()),
@@ -117,25 +142,27 @@ impl LoadedParts {
         !self.has_head
     }
 
-    fn add(
+    fn insert(
         &mut self,
-        part: StoredPart<'_>,
+        nodes: Result<Vec<Node>, Unreadable>,
         progress: &dyn Fn(OpenProgress),
     ) -> Result<(), Unreadable> {
+        for node in nodes? {
+            self.nodes.insert(node).map_err(Unreadable::corrupt)?;
+            if self.nodes.len().is_multiple_of(1024) {
+                progress(OpenProgress::Nodes(self.nodes.len()));
+            }
+        }
+        Ok(())
+    }
+
+    /// Adds a part that is no node.
+    fn add(&mut self, part: StoredPart<'_>) -> Result<(), Unreadable> {
         match part {
             StoredPart::Entry { key, bytes } => match EntryKind::of(key) {
                 Some(EntryKind::Head) => {
                     self.head = Some(decode(bytes)?);
                     self.has_head = true;
-                }
-                Some(EntryKind::Node) => {
-                    let node: Node = decode(bytes)?;
-                    check_key(key, is_key_of_node(key, &node))?;
-                    let inserted = self.nodes.insert(node);
-                    inserted.map_err(Unreadable::corrupt)?;
-                    if self.nodes.len().is_multiple_of(1024) {
-                        progress(OpenProgress::Nodes(self.nodes.len()));
-                    }
                 }
                 Some(EntryKind::Note) => {
                     let note: Note = decode(bytes)?;
@@ -143,7 +170,7 @@ impl LoadedParts {
                     check_key(key, own == key)?;
                     self.notes.insert(note.key(), note);
                 }
-                None => {
+                Some(EntryKind::Node) | None => {
                     let message = format_args!("there is an unknown entry {:?}", Brief(key));
                     return Err(Unreadable::corrupt(message));
                 }
@@ -168,7 +195,7 @@ impl LoadedParts {
         &mut self,
         beginning: Snapshot,
     ) -> Result<(StoredHead, Snapshot), OpenError> {
-        let nodes = std::mem::take(&mut self.nodes);
+        let nodes = mem::take(&mut self.nodes);
         match self.head.take() {
             Some(head) => {
                 let document = Snapshot::assemble(head.document.clone(), nodes)?;
@@ -336,14 +363,28 @@ impl StoredDocument {
     /// What the next checkpoint has to write.
     pub(super) fn since_checkpoint(&mut self) -> SinceCheckpoint {
         let mut since = SinceCheckpoint::new(self.head.next_block);
-        for (number, bytes) in std::mem::take(&mut self.kept) {
+        for (number, bytes) in mem::take(&mut self.kept) {
             since.add_kept_block(number, bytes);
         }
-        for (id, block) in std::mem::take(&mut self.blocks) {
+        for (id, block) in mem::take(&mut self.blocks) {
             since.add_block(&block.commits, block.notes, id.bytes);
         }
         since
     }
+}
+
+/// Decodes nodes of a checkpoint by their keys.
+fn decode_nodes(stored: Pairs) -> Result<Vec<Node>, Unreadable> {
+    let decoded = stored.iter().map(|(key, bytes)| {
+        let node: Node = decode(bytes)?;
+        check_key(key, is_key_of_node(key, &node)).map(|()| node)
+    });
+    decoded.collect()
+}
+
+/// Whether an entry with this key is a node.
+fn is_node(key: &str) -> bool {
+    EntryKind::of(key) == Some(EntryKind::Node)
 }
 
 /// Whether the key of an entry is that of its node.

@@ -315,7 +315,7 @@ impl StorageBackend for HeldStorage {
         let Some(changes) = self.held().filter(|changes| !changes.is_empty()) else {
             return self.final_error(self.0.below.read(offset, out));
         };
-        let stored = self.0.below.len()?;
+        let stored = self.given_len();
         let end = offset.checked_add(out.len() as u64);
         if end.is_none_or(|end| end > len_after(stored, &changes)) {
             return Err(io::ErrorKind::UnexpectedEof.into());
