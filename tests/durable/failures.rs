@@ -187,7 +187,7 @@ fn durable_06_a_damaged_node_anywhere_in_a_large_document_is_found() {
     let node = |nth| create(text_node("paragraph", &*text).with_id(format!("node {nth}")));
     let manager = TransactionManager::new(store.clone());
     manager
-        .execute((0..40).map(node).collect::<Vec<_>>())
+        .execute((0..16).map(node).collect::<Vec<_>>())
         .unwrap();
     store.close().unwrap();
     let opened = memory.copy().open(DurableOptions::new());
