@@ -6,6 +6,7 @@ mod common;
 mod attributes;
 mod backspace;
 mod blocks;
+mod cells;
 mod clipboard;
 mod fitting;
 mod halves;

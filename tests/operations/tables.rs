@@ -5,16 +5,22 @@
 //! and a cell `b`. A capital letter is a header, `.` a new cell, and a blank a place without one.
 
 use doclock::document::{
-    EditError, Fragment, HeaderPart, Limit, Limits, Mark, NodeSpec, Position, Selection, TableSide,
+    EditError, Fragment, HeaderPart, Limit, Limits, Mark, Node, NodeSpec, Position, Selection,
+    TableSide,
 };
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, TableRole, ValueType};
 use doclock::transaction::{NodeOperation, Operation, OperationError, TextSpan, TransactionError};
-use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
+use doclock::{DataStore, Editor, NodeId, StoreOptions, View, dsl::*};
 use serde_json::{Value, json};
 
 use crate::common::{Dice, children, image, seed};
 
 fn schema() -> Schema {
+    schema_of("(cell | head)*")
+}
+
+/// A schema whose rows have this content.
+pub(crate) fn schema_of(row: &str) -> Schema {
     let cell = |role| {
         let cell = NodeType::new().content("block+").table_role(role);
         cell.unknown_attributes(true).isolating(true)
@@ -23,7 +29,7 @@ fn schema() -> Schema {
         .node("page", NodeType::new().content("block+"))
         .node("p", NodeType::new().group("block").content("text*"))
         .node("table", role("row*", TableRole::Table).group("block"))
-        .node("row", role("(cell | head)*", TableRole::Row))
+        .node("row", role(row, TableRole::Row))
         .node("cell", cell(TableRole::Cell))
         .node("head", cell(TableRole::HeaderCell))
         .node("text", NodeType::new())
@@ -70,8 +76,12 @@ fn cell(letter: char) -> NodeSpec {
     element(kind, [element("p", [line])]).with_id(id)
 }
 
-fn opened(rows: &[&str]) -> Editor {
-    let store = StoreOptions::new().session(7).schema(schema());
+pub(crate) fn opened(rows: &[&str]) -> Editor {
+    opened_in(schema(), rows)
+}
+
+pub(crate) fn opened_in(schema: Schema, rows: &[&str]) -> Editor {
+    let store = StoreOptions::new().session(7).schema(schema);
     let editor = Editor::new(DataStore::with_options(store), "ann");
     let last = element("p", [text_node("text", "end").with_id("end")]);
     let page = element("page", [table(rows), last]).with_id("page");
@@ -82,7 +92,12 @@ fn opened(rows: &[&str]) -> Editor {
 }
 
 /// The table as it is drawn: computed from the attributes of its cells alone.
-fn drawn(view: &impl View) -> Vec<String> {
+pub(crate) fn drawn(view: &impl View) -> Vec<String> {
+    drawn_by(view, |cell| cell.id().to_string())
+}
+
+/// The table, drawn with the first letter that a function gives each cell.
+pub(crate) fn drawn_by(view: &impl View, letter: impl Fn(&Node) -> String) -> Vec<String> {
     let rows: Vec<_> = view.children("table").collect();
     let mut places: Vec<Vec<char>> = vec![Vec::new(); rows.len()];
     for (top, row) in rows.iter().enumerate() {
@@ -102,7 +117,7 @@ fn drawn(view: &impl View) -> Vec<String> {
                 "{} reaches too far down",
                 cell.id()
             );
-            let letter = cell.id().to_string().chars().next().unwrap();
+            let letter = letter(cell).chars().next().unwrap_or('.');
             let letter = if letter.is_alphabetic() { letter } else { '.' };
             let letter = match cell.kind() {
                 "head" => letter
@@ -134,7 +149,7 @@ fn after(rows: &[&str], operation: Operation) -> Vec<String> {
     drawn(&editor.store().snapshot())
 }
 
-fn done(editor: &Editor, operation: Operation) {
+pub(crate) fn done(editor: &Editor, operation: Operation) {
     let before = image(&editor.store().snapshot());
     editor.execute([operation.clone()]).unwrap();
     let after = image(&editor.store().snapshot());
@@ -147,7 +162,7 @@ fn done(editor: &Editor, operation: Operation) {
     assert_eq!(image(&editor.store().snapshot()), after, "{operation:?}");
 }
 
-fn refused(editor: &Editor, operation: Operation) -> EditError {
+pub(crate) fn refused(editor: &Editor, operation: Operation) -> EditError {
     let before = image(&editor.store().snapshot());
     let error = editor.execute([operation]).unwrap_err();
     assert_eq!(image(&editor.store().snapshot()), before);
@@ -160,7 +175,7 @@ fn refused(editor: &Editor, operation: Operation) -> EditError {
     }
 }
 
-fn rule(error: EditError) -> &'static str {
+pub(crate) fn rule(error: EditError) -> &'static str {
     match error {
         EditError::TableRule { id, rule } if id == "table".into() => rule,
         other => panic!("{other}"),
@@ -344,7 +359,7 @@ fn tree_06_delete_range_over_cells_empties_them_and_removes_none() {
     assert_eq!(drawn(&editor.store().snapshot()), ["ab", "cd"]);
 }
 
-fn fragment(text: &str) -> Fragment {
+pub(crate) fn fragment(text: &str) -> Fragment {
     Fragment {
         nodes: vec![text_node("text", text)],
         open_start: true,
@@ -565,7 +580,7 @@ fn tree_06_any_edits_of_a_table_leave_it_whole() {
             let before = editor.store().snapshot();
             let shown = format!("{:?} {operation:?}", drawn_or_ragged(&before));
             match editor.execute([operation.clone()]) {
-                Ok(_) if ["setAttrs", "delete"].contains(&operation.name()) => {}
+                Ok(_) if ["setAttrs", "delete", "copy"].contains(&operation.name()) => {}
                 Ok(_) => {
                     let rows = drawn(&editor.store().snapshot());
                     let is_whole = rows.iter().all(|row| !row.contains(' '));
@@ -648,7 +663,7 @@ fn any_edit(editor: &Editor, dice: &mut Dice) -> Option<Operation> {
         HeaderPart::FirstRow,
         HeaderPart::FirstColumn,
     ];
-    let operation = match dice.below(16) {
+    let operation = match dice.below(18) {
         0 | 1 => add_table_row(side),
         2 | 3 => add_table_column(side),
         4 => delete_table_rows(),
@@ -660,6 +675,10 @@ fn any_edit(editor: &Editor, dice: &mut Dice) -> Option<Operation> {
         12 => clear_cells_up_to(last),
         13 => move_table_row(last),
         14 => move_table_column(last),
+        15 if cell == last => copy_range(TextSpan::to(0, last, 0)),
+        15 => return copied(editor, &cell, &last),
+        16 if editor.clipboard().is_some() => paste(0),
+        17 if editor.clipboard().is_some() => return pasted_over(editor, &cell, &last),
         _ if dice.one_in(3) => fix_table(),
         _ if dice.one_in(2) && cells.len() > 4 => delete_node(),
         _ => {
@@ -673,6 +692,28 @@ fn any_edit(editor: &Editor, dice: &mut Dice) -> Option<Operation> {
         }
     };
     Some(operation.on(cell))
+}
+
+/// Copies the cells from one to another.
+fn copied(editor: &Editor, cell: &NodeId, last: &NodeId) -> Option<Operation> {
+    let [first, last] = in_order(editor, cell, last);
+    Some(copy_range(TextSpan::to(0, last, 0)).on(first))
+}
+
+/// Pastes into the cells from one to another.
+fn pasted_over(editor: &Editor, cell: &NodeId, last: &NodeId) -> Option<Operation> {
+    let [first, last] = in_order(editor, cell, last);
+    Some(paste_over(TextSpan::to(0, last, 0), None).on(first))
+}
+
+fn in_order(editor: &Editor, one: &NodeId, other: &NodeId) -> [NodeId; 2] {
+    let view = editor.store().snapshot();
+    let mut nodes = view.descendants("table");
+    let first = nodes.find(|node| [one, other].contains(&node.id()));
+    match first.unwrap().id() == one {
+        true => [one.clone(), other.clone()],
+        false => [other.clone(), one.clone()],
+    }
 }
 
 #[test]
@@ -947,7 +988,7 @@ fn tree_06_carets_in_emptied_and_merged_cells_are_kept() {
 }
 
 /// A table of rows of cells with these spans, the cells named `0-0`, `0-1` and so on.
-fn spanned(rows: impl IntoIterator<Item = Vec<(usize, usize)>>) -> Editor {
+pub(crate) fn spanned(rows: impl IntoIterator<Item = Vec<(usize, usize)>>) -> Editor {
     let rows = rows.into_iter().enumerate().map(|(top, spans)| {
         let cells = spans.into_iter().enumerate().map(|(nth, (columns, rows))| {
             let cell = element("cell", [element("p", [])]).with_id(format!("{top}-{nth}"));

@@ -154,7 +154,8 @@ pub mod internal {
 
     pub mod table {
         pub use crate::table::{
-            TableEdit, clear_between, copy_between, edit, mark_typed, marks_at,
+            TableEdit, clear_between, copy_between, edit, is_cell, mark_typed, marks_at,
+            paste_between,
         };
     }
 

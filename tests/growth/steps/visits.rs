@@ -14,7 +14,8 @@ use crate::steps::counted;
 use crate::{
     DataStore, Draft, NodeId, StoreOptions, Transaction, View,
     document::{
-        Attributes, HeaderPart, Limit, Limits, Mark, NodeSpec, Position, Selection, TableSide,
+        Attributes, Fragment, HeaderPart, Limit, Limits, Mark, NodeSpec, Position, Selection,
+        TableSide,
     },
     schema::{NodeType, Schema, TableRole},
     transaction::{NodeOperation, Operation, TextSpan, on_node::JoinTarget},
@@ -406,6 +407,36 @@ fn transaction_04_what_an_operation_on_a_table_visits_counts_as_steps() {
                     assert!(visits * 8 >= rows * columns, "{shown}: {operation:?}");
                 }
             }
+        }
+    }
+}
+
+#[test]
+fn transaction_04_what_copying_and_pasting_cells_visits_counts_as_steps() {
+    let cells = |count| (0..count).map(|_| element("cell", [NodeSpec::new("text")]));
+    let rows = |count| (0..count).map(move |_| element("row", cells(count)));
+    let fragment = |count| Fragment {
+        nodes: vec![element("table", rows(count))],
+        ..Fragment::default()
+    };
+    for (rows, columns, spanned) in [(SIZE / 2, 2, false), (24, 24, false), (150, 150, true)] {
+        let store = store_with_table(rows, columns, spanned);
+        let last = format!("{}-{}", rows - 1, columns - 1);
+        let over = || TextSpan::to(0, last.as_str(), 0);
+        for operation in [
+            copy_range(over()),
+            cut_range(over()),
+            paste_fragment(0, fragment(1)),
+            paste_fragment(0, fragment(12)),
+            paste_over(over(), fragment(2)),
+        ] {
+            let mut on = limited(&store);
+            let operation = operation.on("0-0");
+            let (_, visits) = counted(|| on.run([operation.clone()]));
+            let steps = on.steps_taken();
+            let shown = format!("{rows} x {columns}: {visits} visits, {steps} steps");
+            assert!(visits <= VISITS * (FLOOR + steps), "{shown}: {operation:?}");
+            assert!(visits * 8 >= rows * columns, "{shown}: {operation:?}");
         }
     }
 }

@@ -8,7 +8,7 @@ pub(super) struct Span {
 }
 
 /// A rectangle of places; the ends are exclusive.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Area {
     pub(super) left: usize,
     pub(super) top: usize,
@@ -17,6 +17,36 @@ pub(super) struct Area {
 }
 
 impl Area {
+    /// The area of one place.
+    pub(super) fn of_one(left: usize, top: usize) -> Self {
+        Self {
+            left,
+            top,
+            right: left + 1,
+            bottom: top + 1,
+        }
+    }
+
+    /// The same area, as many places further to the right and below.
+    pub(super) fn moved(&self, right: usize, down: usize) -> Self {
+        Self {
+            left: self.left + right,
+            top: self.top + down,
+            right: self.right + right,
+            bottom: self.bottom + down,
+        }
+    }
+
+    /// The part in another area, which it meets.
+    pub(super) fn within(&self, other: &Self) -> Self {
+        Self {
+            left: self.left.max(other.left),
+            top: self.top.max(other.top),
+            right: self.right.min(other.right),
+            bottom: self.bottom.min(other.bottom),
+        }
+    }
+
     pub(super) fn span(&self) -> Span {
         Span {
             columns: self.right - self.left,

@@ -2,13 +2,14 @@
 //!
 //! The schema says what is a table ([`TableRole`]). An edit reads the table once ([`read`]), which
 //! gives each cell its place ([`layout`]). A table whose cells do not fill it is repaired first
-//! ([`repair`]), so every other edit ([`lines`], [`cells`]) is one of a whole rectangle.
+//! ([`repair`]), so every other edit ([`lines`], [`cells`], [`paste`]) is one of a whole rectangle.
 //!
 //! The results are those of prosemirror-tables (src/commands.ts, src/fixtables.ts).
 
 mod cells;
 mod layout;
 mod lines;
+mod paste;
 mod read;
 mod repair;
 
@@ -19,9 +20,10 @@ use serde::{Deserialize, Serialize};
 use crate::block_edits::BlockEdits;
 use crate::schema::{Schema, TableRole};
 use crate::{
-    EditError, Fragment, Mark, Node, NodeId, Position, Selection, TextSelection, cost, plan, walk,
+    EditError, Fragment, Mark, Node, NodeId, NodeSpec, Position, Selection, TextSelection, cost,
+    plan, walk,
 };
-use layout::Area;
+use paste::NewCells;
 use read::{Cell, Table};
 
 /// A side of a cell, on which a row or a column is added.
@@ -146,13 +148,19 @@ pub fn clear_between<E: BlockEdits>(
     end: &mut Position,
 ) -> Result<(), EditError> {
     let given = end.clone();
-    let over = cells_over(on, schema, start, end)?;
+    // One cell is not emptied by an edit that names it as the node of a caret.
+    let over = match start.node_id == end.node_id {
+        true => None,
+        false => cells_over(on, schema, start, end)?,
+    };
     if given != *end {
         move_selected(on, start, &given, end)?;
     }
-    let Some((table, first, area)) = over else {
+    let Some((table, [first, last])) = over else {
         return Ok(());
     };
+    let area = table.area_of(first, last);
+    let first = table.cells[first].id.clone();
     let carets = Carets::in_cells(on, &table, |_, cell| Ok(area.has_start(&cell.area)))?;
     table.clear(on, area)?;
     let caret = Position::new(cells::first_leaf(on, &first)?, 0);
@@ -198,7 +206,8 @@ pub fn mark_typed<E: BlockEdits>(
     on.set_all_marks(&cells::first_leaf(on, caret)?, marks.collect())
 }
 
-/// The cells whose content [`clear_between`] deletes, as a table.
+/// The cells between two positions in different cells of a table, or those that the positions name
+/// themselves, as a table.
 ///
 /// # Errors
 ///
@@ -211,42 +220,90 @@ pub fn copy_between<E: BlockEdits>(
     end: &Position,
     visit: impl Fn(&Node, &Range<usize>) -> Result<(), EditError>,
 ) -> Result<Option<Fragment>, EditError> {
-    let Some((table, _, area)) = cells_over(on, schema, start, &mut end.clone())? else {
-        return Ok(None);
-    };
-    let mut nodes = vec![plan::find(on, &table.id)?];
-    for row in &table.rows[area.top..area.bottom] {
-        let cells = table.cells[row.cells.clone()].iter();
-        let cells = cells.filter(|cell| area.has_start(&cell.area));
-        let mut cells = cells.peekable();
-        // A row without cells may not be allowed.
-        if cells.peek().is_some() {
-            nodes.push(plan::find(on, &row.id)?);
-        }
-        for cell in cells {
-            for node in on.descendants(&cell.id) {
-                on.spend_steps(&|_| cost::LOOKED_UP)?;
-                nodes.push(node);
-            }
-        }
-    }
-    Fragment::of(nodes, visit).map(Some)
+    let over = cells_over(on, schema, start, &mut end.clone())?;
+    let copied = over.map(|(table, [first, last])| {
+        let area = table.area_of(first, last);
+        table.copied(on, area, visit)
+    });
+    copied.transpose()
 }
 
-/// The cells that a range is over, if it is over more than one: their table, the first of them and
-/// their area. Moves the end as [`clear_between`] does.
+/// Puts the cells of a fragment into those between two positions in a table. They are repeated or
+/// cut to cover all cells of the range, if it is over several or names one itself. Otherwise they
+/// are put from its cell on, and the table grows where it must. Returns `false`, with nothing
+/// changed, if the fragment does not consist of cells or the positions are not in one table.
+///
+/// # Errors
+///
+/// [`EditError::TableRule`] if the table would be too large, or an error of an edit.
+pub fn paste_between<E: BlockEdits>(
+    on: &mut E,
+    schema: Option<&Schema>,
+    start: &Position,
+    end: &Position,
+    fragment: &Fragment,
+) -> Result<bool, EditError> {
+    let Some(schema) = schema.filter(|schema| NewCells::may_be(fragment, schema)) else {
+        return Ok(false);
+    };
+    let Some((first, _, table)) = shared_table(on, schema, &start.node_id, &end.node_id)? else {
+        return Ok(false);
+    };
+    let nodes = fragment.all_nodes().map(NodeSpec::len).sum::<usize>();
+    on.spend_steps(&|_| cost::NODE * nodes)?;
+    let Some(cells) = NewCells::of(fragment, schema) else {
+        return Ok(false);
+    };
+    let over = cells_over(on, Some(schema), start, &mut end.clone())?;
+    let over = over.map(|(table, ends)| ends.map(|cell| table.cells[cell].id.clone()));
+    let Some(table) = Table::repaired(on, schema, &table)? else {
+        return Ok(false);
+    };
+    let number = |id: &NodeId| table.cells.iter().position(|cell| cell.id == *id);
+    let area = match over
+        .as_ref()
+        .map(|[first, last]| (number(first), number(last)))
+    {
+        Some((Some(first), Some(last))) => Some(table.area_of(first, last)),
+        _ => {
+            let cell = table.cell(&first).map(|cell| cell.area);
+            cell.map(|cell| cells.size.moved(cell.left, cell.top))
+        }
+    };
+    let area = area.ok_or_else(|| not_in_table(&first, TableRole::Cell))?;
+    table.insert_cells(on, &cells, area)?;
+    Ok(true)
+}
+
+/// Whether a node is a cell that is no text block, whose id names it as a whole.
+pub fn is_cell<E: BlockEdits>(on: &E, schema: Option<&Schema>, id: &NodeId) -> bool {
+    let role = |schema: &Schema, node: &Node| {
+        let role = schema.table_role(node.kind());
+        matches!(role, Some(TableRole::Cell | TableRole::HeaderCell))
+            && !schema.has_line(node.kind())
+    };
+    let node = schema.zip(on.node(id));
+    node.is_some_and(|(schema, node)| role(schema, node))
+}
+
+/// The cells that a range is over, if it is over more than one or names one itself: their table,
+/// and the numbers of the first and the last. Moves the end as [`clear_between`] does.
 fn cells_over<'s, E: BlockEdits>(
     on: &E,
     schema: Option<&'s Schema>,
     start: &Position,
     end: &mut Position,
-) -> Result<Option<(Table<'s>, NodeId, Area)>, EditError> {
+) -> Result<Option<(Table<'s>, [usize; 2])>, EditError> {
     let schema = schema.filter(|schema| schema.table_type(TableRole::Table).is_some());
-    let Some(schema) = schema.filter(|_| start.node_id != end.node_id) else {
+    let is_whole = is_cell(on, schema, &start.node_id) && is_cell(on, schema, &end.node_id);
+    let may_be = start.node_id != end.node_id || is_whole;
+    let Some(schema) = schema.filter(|_| may_be) else {
         return Ok(None);
     };
+    let is_one = start.node_id == end.node_id;
     let shared = shared_table(on, schema, &start.node_id, &end.node_id)?;
-    let Some((first, last, table)) = shared.filter(|(first, last, _)| first != last) else {
+    let Some((first, last, table)) = shared.filter(|(first, last, _)| first != last || is_one)
+    else {
         return Ok(None);
     };
     let table = match Table::read(on, schema, &table) {
@@ -258,7 +315,7 @@ fn cells_over<'s, E: BlockEdits>(
     let Some((first, mut last)) = number(&first).zip(number(&last)) else {
         return Ok(None);
     };
-    if first < last && is_before_text(on, &table.cells[last].id, end)? {
+    if first < last && !is_whole && is_before_text(on, &table.cells[last].id, end)? {
         last -= 1;
         while first < last && table.is_blank(on, &table.cells[last].id)? {
             on.spend_steps(&|_| cost::LOOKED_UP)?;
@@ -269,9 +326,7 @@ fn cells_over<'s, E: BlockEdits>(
             return Ok(None);
         }
     }
-    let (first, last) = (&table.cells[first], &table.cells[last]);
-    let (area, first) = (first.area.around(&last.area), first.id.clone());
-    Ok(Some((table, first, area)))
+    Ok(Some((table, [first, last])))
 }
 
 /// Whether a position is before all characters of a node.
@@ -360,6 +415,20 @@ impl Carets {
             place(anchor_moves, anchor),
             place(focus_moves, focus),
         ))
+    }
+
+    /// Selects what is between two positions if both ends are in such cells. Otherwise one of the
+    /// ends moves to the first position.
+    fn put_between<E: BlockEdits>(
+        self,
+        on: &mut E,
+        first: &Position,
+        last: &Position,
+    ) -> Result<(), EditError> {
+        match self.are_in {
+            [true, true] => on.select_text(Selection::new(first.clone(), last.clone())),
+            _ => self.put(on, first),
+        }
     }
 }
 

@@ -160,6 +160,11 @@ impl<'s> Table<'s> {
         &self.cells[self.places[row * self.width + column]]
     }
 
+    /// The smallest area with two cells in it.
+    pub(super) fn area_of(&self, first: usize, last: usize) -> Area {
+        self.cells[first].area.around(&self.cells[last].area)
+    }
+
     pub(super) fn cell(&self, id: &NodeId) -> Option<&Cell> {
         self.cells.iter().find(|cell| cell.id == *id)
     }
@@ -234,7 +239,7 @@ impl<'s> Table<'s> {
 }
 
 /// The span that attributes say, within its bounds, and whether they say just that.
-fn span_of(attributes: &Attributes) -> (Span, bool) {
+pub(super) fn span_of(attributes: &Attributes) -> (Span, bool) {
     let number = |name, most: usize| {
         let value = attributes.get(name);
         let number = value.map_or(Some(1), Value::as_u64);
@@ -268,6 +273,14 @@ pub(super) fn without(widths: &[Value], columns: Range<usize>) -> Option<Vec<Val
     let left: Vec<Value> = left.map(|(_, width)| width.clone()).collect();
     let has_one = left.iter().any(is_width);
     has_one.then_some(left)
+}
+
+/// The widths of some columns, if any of them says something.
+pub(super) fn of(widths: &[Value], columns: Range<usize>) -> Option<Vec<Value>> {
+    let widths = widths.iter().take(columns.end).skip(columns.start);
+    let widths: Vec<Value> = widths.cloned().collect();
+    let has_one = widths.iter().any(is_width);
+    has_one.then_some(widths)
 }
 
 /// The widths with new columns that have none.

@@ -116,13 +116,15 @@ impl<'s> Table<'s> {
             let span = cell.area.span();
             let mut own = cell.widths.clone().unwrap_or_default();
             own.resize(own.len().max(span.columns), 0.into());
-            for (own, width) in own.iter_mut().zip(&widths[cell.area.left..cell.area.right]) {
-                if let Some((width, _)) = width {
-                    *own = (*width).clone();
+            let known = &widths[cell.area.left..cell.area.right];
+            let mut differs = false;
+            for (own, width) in own.iter_mut().zip(known) {
+                if let Some((width, _)) = width.filter(|(width, _)| own != *width) {
+                    *own = width.clone();
+                    differs = true;
                 }
             }
-            let same = cell.widths.as_ref() == Some(&own);
-            if !same && (cell.widths.is_some() || own.iter().any(read::is_width)) {
+            if differs {
                 self.set_span(on, cell, span, Some(own))?;
             }
         }

@@ -8,11 +8,14 @@ import {
 import {liftListItem, sinkListItem, splitListItem, wrapInList} from "prosemirror-schema-list"
 import {EditorState, NodeSelection, Selection, TextSelection} from "prosemirror-state"
 import {
-  CellSelection, TableMap, addColumnAfter, addColumnBefore, addRowAfter, addRowBefore,
+  CellSelection, TableMap, __clipCells as clipCells, __insertCells as insertCells,
+  __pastedCells as pastedCells, addColumnAfter, addColumnBefore, addRowAfter, addRowBefore,
+  cellAround,
   deleteCellSelection, deleteColumn, deleteRow, deleteTable, fixTables, mergeCells,
   moveTableColumn, moveTableRow, setCellAttr, splitCell, splitCellWithType, tableNodeTypes,
   toggleHeader, toggleHeaderCell, toggleHeaderColumn, toggleHeaderRow,
 } from "prosemirror-tables"
+import {Fragment} from "prosemirror-model"
 import {breakingSchemas, isWhole, kit, one, random} from "./kit.mjs"
 
 // --- Selections ---
@@ -76,6 +79,10 @@ selections.cell = doc => {
 selections.cells = doc => {
   const cells = cellsOf(doc)
   return cells.length ? CellSelection.create(doc, one(cells), one(cells)) : null
+}
+selections.inCell = doc => {
+  const all = places(doc).all.filter(pos => cellAround(doc.resolve(pos)))
+  return all.length ? TextSelection.create(doc, one(all)) : null
 }
 // From a text in one to a text in another.
 selections.across = doc => {
@@ -192,6 +199,34 @@ function whole(doc) {
     doc = tr.doc
   }
   return null
+}
+// The cells with the widths of their own columns: clipCells leaves a cell that it cuts all that the
+// cell had.
+function withWidths(cells) {
+  const cut = cell => {
+    const {colspan, colwidth} = cell.attrs, own = colwidth?.slice(0, colspan)
+    const widths = own?.some(width => width > 0) ? own : null
+    return cell.type.create({...cell.attrs, colwidth: widths}, cell.content)
+  }
+  return {...cells, rows: cells.rows.map(row => Fragment.from(row.content.map(cut)))}
+}
+// What handlePaste of prosemirror-tables does with cells. The table is a document of its own: where
+// it is not, insertCells puts what is left below the pasted cells where its position would be then.
+const pasteCells = slice => ({doc, selection}, dispatch) => {
+  const isOver = selection instanceof CellSelection
+  const $cell = isOver ? selection.$anchorCell : cellAround(selection.$head)
+  const table = $cell.node(-1), start = $cell.start(-1), map = TableMap.get(table)
+  const rect = isOver ? map.rectBetween(selection.$anchorCell.pos - start, selection.$headCell.pos - start)
+    : map.findCell($cell.pos - start)
+  let cells = pastedCells(slice)
+  if (isOver) cells = withWidths(clipCells(cells, rect.right - rect.left, rect.bottom - rect.top))
+  insertCells(EditorState.create({doc: table}), pasted => {
+    const {tr} = EditorState.create({doc})
+    pasted.doc.check()
+    const repaired = whole(tr.replaceWith(start - 1, start - 1 + table.nodeSize, pasted.doc).doc)
+    if (repaired) dispatch({doc: repaired})
+  }, 0, rect, cells)
+  return true
 }
 // A document with a table that is not whole any more.
 function damaged(doc) {
@@ -316,6 +351,12 @@ export const commands = {
   }),
   deleteCellSelection: plainTable(["cell", "cells", "across"], emptying(deleteCellSelection)),
   deleteTable: plainTable(["cell"], deleteTable),
+  handlePaste: inTable(["cell", "cells", "inCell"], kit => {
+    const source = whole(kit.tableDocument()), copied = source && selections.cells(source)
+    if (!copied) return null
+    const from = [copied.$anchorCell.pos, copied.$headCell.pos]
+    return [{source: source.toJSON(), from}, pasteCells(copied.content())]
+  }),
   moveTableRow: moves("top", moveTableRow),
   moveTableColumn: moves("left", moveTableColumn),
   fixTables: plainTable(["caret"], (current, dispatch) => {

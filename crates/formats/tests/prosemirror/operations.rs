@@ -7,7 +7,8 @@ use std::process::Command;
 use std::sync::Arc;
 
 use doclock::document::{
-    Attributes, EditError, HeaderPart, Mark, Node, Position, Selection, TableSide, TextSelection,
+    Attributes, EditError, Fragment, HeaderPart, Mark, Node, Position, Selection, TableSide,
+    TextSelection,
 };
 use doclock::transaction::on_node::JoinTarget;
 use doclock::transaction::{
@@ -140,6 +141,7 @@ const ROWS: &[Row] = &[
     row(TABLES, "toggleHeaderCell", "`toggleHeader` `cells`", 99.5, ""),
     row(TABLES, "toggleHeader", "`toggleHeader` `firstRow`, `firstColumn`", 99.5, ""),
     row(TABLES, "deleteCellSelection", "`clearCells`, `deleteRange`", 99.5, ""),
+    row(TABLES, "handlePaste", "`copy`, `paste` of cells", 98.0, ""),
     row(TABLES, "moveTableRow", "`moveTableRow`", 97.5, "three or more rows that cells join move to their place"),
     row(TABLES, "moveTableColumn", "`moveTableColumn`", 97.5, "columns in which no cell begins move along"),
     row(TABLES, "fixTables", "`fixTable`", 95.0, "no column is added beside a cell that overlaps another"),
@@ -362,6 +364,16 @@ impl<'a> Opened<'a> {
         chars.collect()
     }
 
+    /// The selected cells of the source of a case.
+    fn copied_cells(&self, schema: &Schema) -> Option<Fragment> {
+        let (source, root) = opened(&self.case["source"], self.options, schema);
+        let [first, last] = cells_in(&source, &root, &self.case["from"]);
+        source
+            .execute([copy_range(TextSpan::to(0, last, 0)).on(first)])
+            .unwrap();
+        source.clipboard()
+    }
+
     pub(crate) fn written(&self) -> Value {
         let view = self.editor.store().snapshot();
         let (json, _) = to_prosemirror(&view, &self.root, self.options).unwrap();
@@ -373,6 +385,14 @@ fn place_in(editor: &Editor, root: &NodeId, at: u64) -> Place {
     let view = editor.store().snapshot();
     let node = view.node(root).unwrap();
     locate(&view, node, at as usize + 1).1.unwrap()
+}
+
+/// The cells at two positions, in the order of the document.
+fn cells_in(editor: &Editor, root: &NodeId, ends: &Value) -> [NodeId; 2] {
+    let view = editor.store().snapshot();
+    let mut ends = [0, 1].map(|nth| ends[nth].as_u64().unwrap() as usize);
+    ends.sort_unstable();
+    ends.map(|at| block_at(&view, view.node(root).unwrap(), at).unwrap())
 }
 
 pub(crate) fn opened(
@@ -403,7 +423,7 @@ pub(crate) fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation>
         return of_node(opened, command);
     }
     if case["cells"].is_array() {
-        return of_cells(opened, command);
+        return of_cells(opened, command, schema);
     }
     let (from, to) = opened.ends();
     let over = span(&from, &to);
@@ -430,6 +450,7 @@ pub(crate) fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation>
                 .unwrap();
             vec![from.on(paste_over(over, source.clipboard()))]
         }
+        "handlePaste" => vec![from.on(paste_over(over, opened.copied_cells(schema)))],
         "cutAndPaste" => vec![],
         "copyOverItself" if from == to => vec![],
         "copyOverItself" => vec![
@@ -552,7 +573,7 @@ fn of_node(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
 }
 
 /// The operation of a command for selected cells.
-fn of_cells(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
+fn of_cells(opened: &Opened<'_>, command: &str, schema: &Schema) -> Vec<Operation> {
     use HeaderPart::{Cells, Columns, FirstColumn, FirstRow, Rows};
     use TableSide::{After, Before};
     let view = opened.editor.store().snapshot();
@@ -567,6 +588,11 @@ fn of_cells(opened: &Opened<'_>, command: &str) -> Vec<Operation> {
         "addColumnAfter" => add_table_column(After),
         "deleteRow" => delete_table_rows_up_to(last),
         "deleteColumn" => delete_table_columns_up_to(last),
+        "handlePaste" => {
+            let [first, last] = cells_in(&opened.editor, &opened.root, &opened.case["cells"]);
+            let paste = paste_over(TextSpan::to(0, last, 0), opened.copied_cells(schema));
+            return vec![paste.on(first)];
+        }
         "deleteTable" => {
             let table = view.ancestors(&cell).nth(1).unwrap().id().clone();
             return vec![delete_block().on(table)];

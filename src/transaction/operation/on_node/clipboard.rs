@@ -9,7 +9,8 @@ use super::range::{self, CheckedRange};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
 use crate::document::fit::FitEdit;
 use crate::document::{
-    Budget, EditError, Fragment, Limit, Node, Selection, block_edits, cost, plan, table,
+    Budget, EditError, Fragment, Limit, Node, Selection, block_edits, cost, plan,
+    table::{self, TableEdit},
 };
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -19,7 +20,8 @@ use crate::transaction::operation::{NodeRef, TextSpan};
 
 /// Copies characters, and all nodes between the first and the last, to the clipboard, clipped at
 /// both ends. The document is unchanged. An empty range leaves the clipboard unchanged. Cells of a
-/// table that [`delete_range`](crate::dsl::delete_range) would empty are copied whole, as a table.
+/// table that [`delete_range`](crate::dsl::delete_range) would empty, or whose own ids name the
+/// ends, are copied whole, as a table.
 pub fn copy_range(extent: impl Into<TextSpan>) -> NodeOperation {
     let (start, end, end_node_id) = extent.into().into_parts();
     Copy {
@@ -94,6 +96,10 @@ impl OperationOn<NodeId> for Cut {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
         let copied = copied(on, &over)?;
+        let schema = on.shared_schema();
+        if over.start == over.end && table::is_cell(on, schema.as_deref(), id) {
+            table::edit(on, schema.as_deref(), id, None, TableEdit::Clear)?;
+        }
         let over = range::emptied_cells(on, over)?;
         range::delete_range(on, &over)?;
         keep(on, copied);
@@ -141,6 +147,8 @@ pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
 
 /// Replaces a range by the contents of the clipboard, or by a given fragment. Cells of a table are
 /// emptied as by [`delete_range`](crate::dsl::delete_range), and the contents are in the first.
+/// Contents that are cells replace the cells of the range, repeated or cut to fill them. In one
+/// cell, they replace those from it on, and the table grows where it must.
 pub fn paste_over(
     extent: impl Into<TextSpan>,
     fragment: impl Into<Option<Fragment>>,
@@ -204,6 +212,10 @@ impl OperationOn<NodeId> for Paste {
             false => Some(self.end.unwrap_or(offset)),
         };
         let over = range::resolve(on, id, offset, end, self.end_node_id.as_ref())?;
+        let (schema, CheckedRange { start, end }) = (on.shared_schema(), &over);
+        if table::paste_between(on, schema.as_deref(), start, end, &fragment)? {
+            return Ok(());
+        }
         let over = range::emptied_cells(on, over)?;
         if fits(on, &over, &FitEdit::Paste(&fragment))? {
             return Ok(());
