@@ -2,7 +2,7 @@
 //! results with those of ProseMirror.
 
 use doclock::document::{EditError, Fragment, Limit, Limits, NodeSpec, Position, Selection};
-use doclock::schema::{MarkType, NodeType, Schema};
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 use doclock::transaction::on_node::JoinTarget;
 use doclock::transaction::{Operation, OperationError, RunOperations, TextSpan, TransactionError};
 use doclock::{DataStore, Draft, Editor, StoreOptions, View, dsl::*};
@@ -802,4 +802,98 @@ fn tree_06_a_paste_whose_nodes_are_placed_one_by_one_counts_for_the_limits() {
         matches!(error, OperationError::Edit(EditError::Limit(_))),
         "{error}"
     );
+}
+
+// --- Neighbours ---
+
+/// The children of the page after some operations, each with the texts in it; the undo leads back.
+fn joined(editor: &Editor, operations: Vec<Operation>) -> Vec<String> {
+    let before = image(&editor.store().snapshot());
+    editor.execute(operations).unwrap();
+    let view = editor.store().snapshot();
+    let shown = view.children("page");
+    let shown = shown
+        .map(|node| format!("{} {}", node.kind(), view.text_of(node.id()).unwrap()))
+        .collect();
+    if image(&view) != before {
+        editor.undo().commit().unwrap();
+        assert_eq!(image(&editor.store().snapshot()), before);
+    }
+    shown
+}
+
+#[test]
+fn tree_06_siblings_that_become_neighbours_are_joined() {
+    let three = || {
+        page([
+            list("x", [p("a")]),
+            list("y", [p("b")]),
+            p("c"),
+            list("z", [p("d")]),
+        ])
+    };
+    let join = || join_neighbours(["list"]);
+    let gone = || delete_node().on("p-c");
+    // Those that were neighbours stay apart.
+    assert_eq!(joined(&three(), vec![join()]).len(), 4);
+    assert_eq!(
+        joined(&three(), vec![gone(), join()]),
+        ["list a", "list bd"]
+    );
+    let others = join_neighbours(["quote", "p"]);
+    assert_eq!(joined(&three(), vec![gone(), others]).len(), 3);
+    // A new list is joined with both lists beside it, and the first one stays.
+    let wrap = wrap_in_list(element("list", []), element("item", [])).on("p-c");
+    let editor = three();
+    let shown = joined(&editor, vec![wrap.clone(), join()]);
+    assert_eq!(shown, ["list a", "list bcd"]);
+    editor.execute([wrap, join()]).unwrap();
+    let view = editor.store().snapshot();
+    assert_eq!(view.children("y").count(), 3);
+    // The operations behind it make other neighbours.
+    let late = vec![join(), delete_node().on("p-c")];
+    assert_eq!(joined(&three(), late).len(), 3);
+}
+
+#[test]
+fn tree_06_what_is_behind_a_split_stays_a_neighbour() {
+    let quote = |blocks: Vec<NodeSpec>| element("quote", blocks);
+    let editor = page([quote(vec![p("a"), p("b"), p("c")]), quote(vec![p("d")])]);
+    let lift = lift_node().on("p-b");
+    let shown = joined(&editor, vec![lift, join_neighbours(["quote"])]);
+    assert_eq!(shown, ["quote a", "p b", "quote c", "quote d"]);
+}
+
+#[test]
+fn tree_06_neighbours_that_the_schema_keeps_apart_are_not_joined() {
+    let pair = |one: &str, other: &str| element("pair", [p(one), p(other)]);
+    let editor = page([pair("a", "b"), p("c"), pair("d", "e")]);
+    let shown = joined(
+        &editor,
+        vec![delete_node().on("p-c"), join_neighbours(["pair"])],
+    );
+    assert_eq!(shown, ["pair ab", "pair de"]);
+
+    // Lists that differ in a required attribute are of two kinds.
+    let required = AttributeSpec::new(ValueType::Boolean).required();
+    let list_type = NodeType::new().content("p+").attribute("ordered", required);
+    let schema = Schema::builder()
+        .node("page", NodeType::new().content("(p | list)+"))
+        .node("p", NodeType::new().content("text*"))
+        .node("list", list_type)
+        .node("text", NodeType::new());
+    let of = |ordered: bool, block| {
+        element("list", [block]).with_attributes([("ordered", ordered.into())])
+    };
+    let blocks = [
+        of(true, p("a")),
+        p("b"),
+        of(false, p("c")),
+        p("d"),
+        of(false, p("e")),
+    ];
+    let editor = document(schema.build().unwrap(), "page", blocks);
+    let gone = ["p-b", "p-d"].map(|id| delete_node().on(id));
+    let operations = [gone.to_vec(), vec![join_neighbours(["list"])]].concat();
+    assert_eq!(joined(&editor, operations), ["list a", "list ce"]);
 }

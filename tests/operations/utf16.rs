@@ -116,7 +116,8 @@ fn with_positions() -> Vec<Operation> {
 }
 
 /// The other operations. `addChild` and `paste` also have variants above.
-const WITHOUT: [&str; 39] = [
+const WITHOUT: [&str; 40] = [
+    "joinNeighbours",
     "clearSelection",
     "ifUnchanged",
     "requireLease",

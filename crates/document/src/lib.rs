@@ -137,7 +137,9 @@ pub mod internal {
     }
 
     pub mod block_edits {
-        pub use crate::block_edits::{BlockEdits, delete_range, paste};
+        pub use crate::block_edits::{
+            BlockEdits, ChangedChildren, delete_range, join_neighbours, paste,
+        };
     }
 
     pub mod fit {

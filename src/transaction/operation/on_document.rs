@@ -22,6 +22,7 @@ operations! {
 
     nodes {
         Create => create;
+        JoinNeighbours => join_neighbours;
     }
 
     selection {

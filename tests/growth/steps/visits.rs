@@ -183,6 +183,8 @@ fn operations(on: &Draft, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
             return vec![set_selection(selection)];
         }
         Kind::ClearSelection => return vec![clear_selection()],
+        // Without changes there is nothing to join; `what_joining_neighbours_visits` has some.
+        Kind::JoinNeighbours => return vec![join_neighbours(["text"])],
         Kind::IfUnchanged => return vec![if_unchanged(on.base().version())],
         Kind::RequireLease => return vec![require_lease(1)],
         // What code does is not counted.
@@ -438,6 +440,30 @@ fn transaction_04_what_copying_and_pasting_cells_visits_counts_as_steps() {
             assert!(visits <= VISITS * (FLOOR + steps), "{shown}: {operation:?}");
             assert!(visits * 8 >= rows * columns, "{shown}: {operation:?}");
         }
+    }
+}
+
+#[test]
+fn transaction_04_what_joining_neighbours_visits_counts_as_steps() {
+    let options = StoreOptions::new();
+    let store = DataStore::with_options(options);
+    let numbered =
+        |nth: usize| element("list", [text(&format!("n{nth}"))]).with_id(format!("l{nth}"));
+    let mut on = store.begin("setup").unwrap();
+    on.create(page(
+        element("block", (0..SIZE).map(numbered)).with_id("large"),
+    ))
+    .unwrap();
+    on.commit().unwrap();
+    for first in [delete_node().on("l300"), move_node("large", 0).on("l300")] {
+        let mut on = limited(&store);
+        on.run([first]).unwrap();
+        let before = on.steps_taken();
+        let (_, visits) = counted(|| on.run([join_neighbours(["list"])]).unwrap());
+        let steps = on.steps_taken() - before;
+        let shown = format!("{visits} visits, {steps} steps");
+        assert!(visits <= VISITS * (FLOOR + steps), "{shown}");
+        assert!(visits >= SIZE, "{shown}");
     }
 }
 

@@ -7,6 +7,7 @@
 #[strum(serialize_all = "camelCase")]
 pub(crate) enum Kind {
     Create,
+    JoinNeighbours,
     Control,
     SetSelection,
     ClearSelection,
@@ -95,6 +96,7 @@ impl Kind {
         !matches!(
             self,
             Self::Create
+                | Self::JoinNeighbours
                 | Self::Control
                 | Self::SetSelection
                 | Self::ClearSelection

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use doclock::dsl::*;
 use doclock::{
     Draft, NodeId, View,
-    document::TextUnit,
+    document::{Node, TextUnit},
     transaction::{Operation, TransactionError},
 };
 use proptest::prelude::*;
@@ -77,6 +77,11 @@ impl<'a, V: View> Generator<'a, V> {
     pub(crate) fn operation(&mut self, kind: Kind) -> Operation {
         let operation = match kind {
             Kind::Create => create(self.spec()),
+            Kind::JoinNeighbours => {
+                let node = self.any();
+                let kind = self.node(&node).map_or("text", Node::kind);
+                join_neighbours([kind])
+            }
             Kind::Control => {
                 let id = self.any();
                 let kinds: Vec<Kind> = (0..self.dice.below(4)).map(|_| self.kind()).collect();

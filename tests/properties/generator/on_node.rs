@@ -17,6 +17,7 @@ impl<V: View> Generator<'_, V> {
     pub(crate) fn on(&mut self, kind: Kind, id: &NodeId) -> NodeOperation {
         match kind {
             Kind::Create
+            | Kind::JoinNeighbours
             | Kind::Control
             | Kind::SetSelection
             | Kind::ClearSelection

@@ -1,9 +1,11 @@
-//! Edits of blocks that look at no schema: deleting across nodes, and pasting.
+//! Edits of blocks that need no schema: deleting across nodes, pasting, and joining neighbours.
 
 mod deleting;
+mod joining;
 mod pasting;
 
 pub use deleting::delete_range;
+pub use joining::{ChangedChildren, join_neighbours};
 pub use pasting::paste;
 
 use crate::{

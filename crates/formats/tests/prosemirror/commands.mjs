@@ -1,7 +1,7 @@
 // Commands of an editor with random selections and arguments, as cases that doclock repeats with its
 // operations. A command that does not apply has no result.
 import {
-  createParagraphNear, deleteSelection, exitCode, joinBackward, joinDown, joinForward,
+  autoJoin, createParagraphNear, deleteSelection, exitCode, joinBackward, joinDown, joinForward,
   joinTextblockBackward, joinTextblockForward, joinUp, lift, liftEmptyBlock, newlineInCode,
   setBlockType, splitBlock, toggleMark, wrapIn,
 } from "prosemirror-commands"
@@ -301,6 +301,18 @@ export const commands = {
   exitCode: plainCommand(of("caret"), exitCode),
   newlineInCode: plainCommand(of("caret"), newlineInCode),
   createParagraphNear: plainCommand(of("node"), createParagraphNear),
+  autoJoin: [of("caret", "range", "edges"), ({schema}) => {
+    const list = one([bullet(schema), ordered(schema)])
+    const types = [schema.nodes.blockquote, bullet(schema), ordered(schema)].filter(Boolean)
+    const [inner, command] = one([
+      ["wrapIn", wrapIn(schema.nodes.blockquote)], ["lift", lift],
+      ["deleteSelection", emptying(deleteSelection)],
+      ...list ? [["wrapInList", wrapInList(list)], ["liftListItem", liftListItem(item(schema))],
+        ["sinkListItem", sinkListItem(item(schema))]] : [],
+    ])
+    const type = inner == "wrapInList" ? {type: list.name} : {}
+    return [{inner, ...type}, autoJoin(command, types.map(type => type.name))]
+  }],
   wrapInList: [of("caret", "range", "edges"), ({schema}) => {
     const list = one([bullet(schema), ordered(schema)])
     return list && [{type: list.name}, wrapInList(list)]

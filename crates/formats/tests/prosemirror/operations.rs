@@ -117,7 +117,7 @@ const ROWS: &[Row] = &[
     row(COMMANDS, "toggleMark", "`toggleMark`", 96.0, "white space counts; a character that cannot have the mark does not"),
     other(COMMANDS, "splitBlockAs, splitBlockKeepMarks", "`insertParagraph` with `type`", "no stored marks yet"),
     other(COMMANDS, "selectAll, selectParentNode, selectTextblockStart, selectTextblockEnd, selectNodeBackward, selectNodeForward", "`setSelection`, `selectNode`", SELECTS),
-    other(COMMANDS, "autoJoin", "", "none yet: `mergeBlockNodes` after the edit"),
+    row(COMMANDS, "autoJoin", "`joinNeighbours` after the edit", 98.0, ""),
     other(COMMANDS, "chainCommands", "", "the program tries one operation after another"),
     row(LIST, "wrapInList", "`wrapInList`", 99.0, ""),
     row(LIST, "splitListItem", "`splitListItem`", 98.0, ""),
@@ -419,6 +419,16 @@ fn span(from: &Place, to: &Place) -> TextSpan {
 pub(crate) fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
     let case = opened.case;
     let command = case["command"].as_str().unwrap();
+    if command == "autoJoin" {
+        let mut operations = of_command(opened, schema, case["inner"].as_str().unwrap());
+        operations.push(join_neighbours(["list", "block-quote"]));
+        return operations;
+    }
+    of_command(opened, schema, command)
+}
+
+fn of_command(opened: &Opened<'_>, schema: &Schema, command: &str) -> Vec<Operation> {
+    let case = opened.case;
     if case["node"].is_u64() {
         return of_node(opened, command);
     }

@@ -1,0 +1,144 @@
+//! Joining siblings that an edit made neighbours: `autoJoin` of prosemirror-commands.
+
+use std::collections::{HashMap, HashSet};
+
+use super::BlockEdits;
+use crate::schema::Schema;
+use crate::{Change, EditError, Node, NodeId, View, cost, plan};
+
+/// The nodes whose children changes have changed.
+#[derive(Debug, Default)]
+pub struct ChangedChildren {
+    parents: Vec<NodeId>,
+    /// The node of which each second half of a split was a part.
+    halves: HashMap<NodeId, NodeId>,
+}
+
+/// Joins changed children that are neighbours of one of these types, and were no neighbours of that
+/// type in `base`, the version before the changes. The first of them keeps its attributes. Siblings
+/// that the schema does not allow to be joined stay as they are: those that differ in a required
+/// attribute, and those whose content would be invalid.
+///
+/// # Errors
+///
+/// An error of an edit.
+pub fn join_neighbours<E: BlockEdits>(
+    on: &mut E,
+    schema: Option<&Schema>,
+    base: &impl View,
+    changed: &ChangedChildren,
+    kinds: &[impl AsRef<str>],
+) -> Result<(), EditError> {
+    let is_named = |node: &Node| kinds.iter().any(|kind| kind.as_ref() == node.kind());
+    let mut pairs = Vec::new();
+    for parent in &changed.parents {
+        let mut before: Option<&Node> = None;
+        for node in on.children(parent) {
+            on.spend_steps(&|_| cost::LOOKED_UP)?;
+            if let Some(before) = before.filter(|before| before.kind() == node.kind())
+                && is_named(node)
+                && !changed.were_neighbours(base, before, node)
+            {
+                pairs.push((parent, before.id().clone(), node.id().clone()));
+            }
+            before = Some(node);
+        }
+    }
+    // From the last to the first, so that the first of a run stays.
+    for (parent, left, right) in pairs.into_iter().rev() {
+        if can_join(on, schema, parent, &left, &right)? {
+            on.join(&left, &right)?;
+        }
+    }
+    Ok(())
+}
+
+impl ChangedChildren {
+    /// The nodes that have other children, or children of another type, after changes.
+    pub fn of(on: &impl View, changes: &[Change]) -> Self {
+        let (mut parents, mut halves) = (Vec::new(), HashMap::new());
+        for change in changes {
+            match change {
+                Change::InsertSubtree { at, .. } | Change::RemoveSubtree { at, .. } => {
+                    parents.extend(at.iter().map(|at| at.parent.clone()));
+                }
+                Change::MoveNode { from, to, .. } => {
+                    let both = from.iter().chain(to);
+                    parents.extend(both.map(|at| at.parent.clone()));
+                }
+                Change::SplitNode {
+                    id, right, place, ..
+                } => {
+                    parents.push(place.parent.clone());
+                    let whole = halves.get(id).unwrap_or(id).clone();
+                    halves.insert(right.id.clone(), whole);
+                }
+                Change::JoinNodes { id, place, .. } => {
+                    parents.extend([id.clone(), place.parent.clone()]);
+                }
+                Change::SetType { id, .. } => {
+                    let parent = on.node(id).and_then(|node| node.parent().cloned());
+                    parents.extend(parent);
+                }
+                _ => {}
+            }
+        }
+        let mut seen = HashSet::new();
+        parents.retain(|parent| on.node(parent).is_some() && seen.insert(parent.clone()));
+        Self { parents, halves }
+    }
+
+    /// Whether two siblings of one type were that before. What is behind a split was behind the
+    /// node that was split.
+    fn were_neighbours(&self, base: &impl View, left: &Node, right: &Node) -> bool {
+        let id = self.halves.get(left.id()).unwrap_or(left.id());
+        let is_same = |id| base.node(id).map(Node::kind) == Some(left.kind());
+        let next = || base.next_sibling(id).map(Node::id) == Some(right.id());
+        is_same(id) && is_same(right.id()) && next()
+    }
+}
+
+/// Whether the schema allows two siblings of one type to be joined.
+fn can_join<E: BlockEdits>(
+    on: &E,
+    schema: Option<&Schema>,
+    parent: &NodeId,
+    left: &NodeId,
+    right: &NodeId,
+) -> Result<bool, EditError> {
+    let Some(schema) = schema else {
+        return Ok(true);
+    };
+    let (one, other) = (plan::find(on, left)?, plan::find(on, right)?);
+    let number = |node: &Node| schema.number_of(node.kind());
+    let (Some(first), Some(second)) = (number(one), number(other)) else {
+        return Ok(false);
+    };
+    if schema.is_empty_type(first)
+        || !schema.are_one_kind((first, one.attributes()), (second, other.attributes()))
+    {
+        return Ok(false);
+    }
+    let content = on.children(left).chain(on.children(right));
+    if !is_content(on, schema, one, content)? {
+        return Ok(false);
+    }
+    let around = plan::find(on, parent)?;
+    let rest = on.children(parent).filter(|child| child.id() != right);
+    is_content(on, schema, around, rest)
+}
+
+/// Whether nodes are valid children of another.
+fn is_content<'a, E: BlockEdits>(
+    on: &E,
+    schema: &Schema,
+    of: &Node,
+    children: impl Iterator<Item = &'a Node>,
+) -> Result<bool, EditError> {
+    let mut state = schema.first_state(of.kind());
+    for child in children {
+        on.spend_steps(&|_| cost::LOOKED_UP)?;
+        state = state.and_then(|state| schema.next_state(of.kind(), state, child.kind()));
+    }
+    Ok(state.is_some_and(|state| schema.may_end_in(of.kind(), state)))
+}
