@@ -250,6 +250,9 @@ impl Session {
                 let mut selection = state.selection.clone();
                 if let Some(selection) = &mut selection {
                     selection.follow(&Change::sequence_edits(draft.changes()));
+                    if !draft.changes().is_empty() {
+                        selection.clear_marks();
+                    }
                 }
                 selection
             }

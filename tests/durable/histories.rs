@@ -575,6 +575,20 @@ fn undo_04_a_restored_undo_selects_what_its_entry_had_selected() {
 }
 
 #[test]
+fn undo_04_a_restored_undo_stores_the_marks_of_its_caret() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    type_in(&ann, "abc");
+    let caret = Selection::caret("t", 1).with_marks([Mark::whole("bold")]);
+    ann.select(caret.clone()).unwrap();
+    ann.execute(insert_text(1, "d").on("t")).unwrap();
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    ann.undo().commit().unwrap();
+    assert_eq!(ann.selection(), Some(caret));
+}
+
+#[test]
 fn undo_04_a_conflict_of_a_restored_undo_names_the_other_editor() {
     let memory = Memory::default();
     let (store, ann) = begin(&memory);

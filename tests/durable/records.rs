@@ -157,6 +157,8 @@ fn selection() -> BoxedStrategy<Selection> {
     prop_oneof![
         id().prop_map(Selection::node),
         at().prop_map(|caret| Selection::new(caret.clone(), caret)),
+        (at(), vec(mark(), 0..3))
+            .prop_map(|(caret, marks)| Selection::new(caret.clone(), caret).with_marks(marks)),
         (at(), index()).prop_map(|(anchor, offset)| {
             let focus = Position::new(&anchor.node_id, offset);
             Selection::new(anchor, focus)

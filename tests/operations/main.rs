@@ -14,6 +14,7 @@ mod marks;
 mod names;
 mod range;
 mod refused;
+mod stored_marks;
 mod tables;
 mod text;
 mod tree;

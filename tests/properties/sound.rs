@@ -18,7 +18,7 @@ fn is_there(view: &impl View, selection: &Selection) -> bool {
         node.is_some_and(|node| *offset <= node.text().len())
     };
     match selection {
-        Selection::Text(TextSelection { anchor, focus }) => place(anchor) && place(focus),
+        Selection::Text(TextSelection { anchor, focus, .. }) => place(anchor) && place(focus),
         Selection::Node(selected) => view.contains(&selected.node_id),
     }
 }

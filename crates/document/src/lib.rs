@@ -39,6 +39,8 @@ mod limits;
 #[allow(missing_docs)]
 mod mapping;
 mod mark;
+#[allow(missing_docs, missing_debug_implementations)]
+mod mark_rules;
 mod node;
 mod nodes;
 mod provenance;
@@ -117,6 +119,7 @@ pub mod internal {
     pub use crate::limits::Budget;
     pub use crate::mapping::TrackedPosition;
     pub use crate::mark::OBJECT;
+    pub use crate::mark_rules::MarkRules;
     pub use crate::overlay::{Overlay, OverlaySavepoint, same};
     pub use crate::piece_map::{Composer, PieceMap};
     pub use crate::provenance::{

@@ -224,7 +224,10 @@ impl Overlay {
 
     /// The selection after a change of its own editor. A caret stays at the end of a text of which
     /// nothing moved, and a selected node that was joined to another is selected there.
-    fn followed(&self, selection: Selection, change: &Change) -> Option<Selection> {
+    fn followed(&self, mut selection: Selection, change: &Change) -> Option<Selection> {
+        if change.is_of_the_document() {
+            selection.clear_marks();
+        }
         match change {
             Change::SplitNode { at, right, .. }
                 if at.children > 0

@@ -4,7 +4,7 @@ use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 
 use super::sequence_edit::SequenceEdit;
-use super::{Change, EditError, Node, OffsetError, View, plan};
+use super::{Change, EditError, Mark, Node, OffsetError, View, plan, value};
 use crate::id::NodeId;
 
 /// A position in the text of a node: before the character at `offset`.
@@ -27,7 +27,8 @@ pub struct Position {
 /// Its offsets count as those of a [`Position`].
 ///
 /// In JSON: `{"anchor": {"nodeId": "1:4", "offset": 0}, "focus": {"nodeId": "1:4", "offset": 5}}`
-/// or `{"nodeId": "1:4"}`.
+/// or `{"nodeId": "1:4"}`, and a caret with [stored marks](Self::with_marks) also has
+/// `"marks": [{"type": "bold"}]`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(untagged)]
 pub enum Selection {
@@ -45,6 +46,9 @@ pub struct TextSelection {
     pub anchor: Position,
     /// The end that moves.
     pub focus: Position,
+    /// The [stored marks](Selection::with_marks) of a caret; `None` if there are none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub marks: Option<Vec<Mark>>,
 }
 
 /// A selected node.
@@ -68,16 +72,29 @@ impl<'de> Deserialize<'de> for Selection {
             node_id: Option<NodeId>,
             anchor: Option<Position>,
             focus: Option<Position>,
+            marks: Option<Vec<Mark>>,
         }
 
         let SelectionFields {
             node_id,
             anchor,
             focus,
+            marks,
         } = SelectionFields::deserialize(deserializer)?;
         match (node_id, anchor, focus) {
+            (Some(_), None, None) if marks.is_some() => {
+                Err(D::Error::custom("only a caret has `marks`"))
+            }
             (Some(node_id), None, None) => Ok(Self::node(node_id)),
-            (None, Some(anchor), Some(focus)) => Ok(Self::new(anchor, focus)),
+            (None, Some(anchor), Some(focus)) => {
+                if marks.is_some() && anchor != focus {
+                    return Err(D::Error::custom("only a caret has `marks`"));
+                }
+                Ok(match marks {
+                    Some(marks) => Self::new(anchor, focus).with_marks(marks),
+                    None => Self::new(anchor, focus),
+                })
+            }
             (None, Some(_), None) => Err(D::Error::missing_field("focus")),
             (None, None, Some(_)) => Err(D::Error::missing_field("anchor")),
             _ => Err(D::Error::custom(
@@ -185,7 +202,11 @@ impl Position {
 impl Selection {
     /// Creates a selection of text from one position to another.
     pub fn new(anchor: Position, focus: Position) -> Self {
-        Self::Text(TextSelection { anchor, focus })
+        Self::Text(TextSelection {
+            anchor,
+            focus,
+            marks: None,
+        })
     }
 
     /// Creates a caret: an empty selection.
@@ -199,6 +220,67 @@ impl Selection {
         Self::Node(NodeSelection {
             node_id: node_id.into(),
         })
+    }
+
+    /// Returns the same caret with stored marks: an [`insert_text`] at the caret gives the text
+    /// these marks and no others, as far as a schema allows them. Without stored marks, the text
+    /// has those around it.
+    ///
+    /// They belong to the caret. They are gone when it is set anew, or when its own editor has
+    /// edited the document: the text that is typed next has the marks of the text before it, if
+    /// they are [inclusive]. Without a schema no mark is, and the marks stay stored while text is
+    /// typed. Edits of other editors leave them. The ranges of the marks do not count, and other
+    /// selections have no marks. [`toggle_mark`] stores a mark as well.
+    ///
+    /// [`insert_text`]: https://docs.rs/doclock/latest/doclock/dsl/fn.insert_text.html
+    /// [`toggle_mark`]: https://docs.rs/doclock/latest/doclock/dsl/fn.toggle_mark.html
+    /// [inclusive]: crate::schema::MarkType::inclusive
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, document::{Mark, Selection}, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// transaction(&editor, [create(text_node("text", "plain ").with_id("t"))]).commit()?;
+    ///
+    /// editor.select(Selection::caret("t", 6).with_marks([Mark::whole("bold")]))?;
+    /// transaction(&editor, [insert_text(6, "bold").on("t")]).commit()?;
+    ///
+    /// let view = editor.store().snapshot();
+    /// let marks: Vec<_> = view.node("t").unwrap().marks().iter().cloned().collect();
+    /// assert_eq!(marks, [Mark::new("bold", 6..10)]);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn with_marks(mut self, marks: impl IntoIterator<Item = Mark>) -> Self {
+        if let Self::Text(text) = &mut self
+            && text.anchor == text.focus
+        {
+            let marks = marks.into_iter();
+            let marks = marks.map(|mark| Mark {
+                range: None,
+                ..mark
+            });
+            text.marks = Some(marks.collect());
+        }
+        self
+    }
+
+    /// Returns the [stored marks](Self::with_marks), if it is a caret that has any.
+    pub fn marks(&self) -> Option<&[Mark]> {
+        match self {
+            Self::Text(text) if text.anchor == text.focus => text.marks.as_deref(),
+            _ => None,
+        }
+    }
+
+    /// Removes the stored marks.
+    #[doc(hidden)]
+    pub fn clear_marks(&mut self) {
+        if let Self::Text(text) = self {
+            text.marks = None;
+        }
     }
 
     /// Returns the same selection with its offsets in UTF-16 units, to be shown in a front end.
@@ -243,9 +325,11 @@ impl Selection {
         place: impl Fn(&Position) -> Result<Position, EditError>,
     ) -> Result<Self, EditError> {
         match self {
-            Self::Text(TextSelection { anchor, focus }) => {
-                Ok(Self::new(place(anchor)?, place(focus)?))
-            }
+            Self::Text(text) => Ok(Self::Text(TextSelection {
+                anchor: place(&text.anchor)?,
+                focus: place(&text.focus)?,
+                marks: text.marks.clone(),
+            })),
             Self::Node(_) => Ok(self.clone()),
         }
     }
@@ -253,9 +337,11 @@ impl Selection {
     /// The selection after a change; `None` if a node that it depends on is gone.
     pub(super) fn after(self, change: &Change) -> Option<Self> {
         Some(match self {
-            Self::Text(TextSelection { anchor, focus }) => {
-                Self::new(anchor.after(change)?, focus.after(change)?)
-            }
+            Self::Text(text) => Self::Text(TextSelection {
+                anchor: text.anchor.after(change)?,
+                focus: text.focus.after(change)?,
+                marks: text.marks,
+            }),
             Self::Node(NodeSelection { node_id }) if change.removes(&node_id) => return None,
             Self::Node(_) => self,
         })
@@ -268,7 +354,11 @@ impl Selection {
             Position::new(id, offset)
         };
         match self {
-            Self::Text(TextSelection { anchor, focus }) => Self::new(moved(anchor), moved(focus)),
+            Self::Text(text) => Self::Text(TextSelection {
+                anchor: moved(&text.anchor),
+                focus: moved(&text.focus),
+                marks: text.marks.clone(),
+            }),
             Self::Node(_) => self.clone(),
         }
     }
@@ -276,7 +366,7 @@ impl Selection {
     /// Whether it names a node by the empty string, which is no id.
     pub(super) fn has_empty_id(&self) -> bool {
         match self {
-            Self::Text(TextSelection { anchor, focus }) => {
+            Self::Text(TextSelection { anchor, focus, .. }) => {
                 anchor.node_id.bytes() == 0 || focus.node_id.bytes() == 0
             }
             Self::Node(NodeSelection { node_id }) => node_id.bytes() == 0,
@@ -287,9 +377,14 @@ impl Selection {
     #[doc(hidden)]
     pub fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
         match self {
-            Self::Text(TextSelection { anchor, focus }) => {
+            Self::Text(TextSelection {
+                anchor,
+                focus,
+                marks,
+            }) => {
                 anchor.check(view)?;
-                focus.check(view).map(drop)
+                focus.check(view)?;
+                value::check_marks(&anchor.node_id, marks.iter().flatten())
             }
             Self::Node(NodeSelection { node_id }) => plan::find(view, node_id).map(drop),
         }
@@ -298,7 +393,7 @@ impl Selection {
     /// Moves it along with these edits. A deleted node stays selected: it may be restored.
     #[doc(hidden)]
     pub fn follow<'a>(&mut self, edits: impl IntoIterator<Item = &'a SequenceEdit>) {
-        let Self::Text(TextSelection { anchor, focus }) = self else {
+        let Self::Text(TextSelection { anchor, focus, .. }) = self else {
             return;
         };
         for edit in edits {

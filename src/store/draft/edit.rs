@@ -9,8 +9,7 @@ use super::Draft;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
-    Change, EditError, Limit, Mark, Marks, Node, NodeSpec, Selection, SplitPoint, Text, View, cost,
-    value,
+    Change, EditError, Limit, Mark, MarkRules, NodeSpec, Selection, SplitPoint, View, cost, value,
 };
 use crate::id::{AsNodeId, NodeId};
 
@@ -357,40 +356,19 @@ impl Draft {
         })
     }
 
-    /// Whether a mark excludes another: by default one of its own kind.
-    pub(crate) fn excludes(&self, mark: &str, other: &str) -> bool {
-        let schema = self.schema();
-        schema.map_or(mark == other, |schema| schema.excludes(mark, other))
+    /// The rules for marks.
+    pub(crate) fn mark_rules(&self) -> MarkRules<'_> {
+        MarkRules(self.schema())
     }
 
-    /// Whether the schema of the store, if there is one, allows a mark on the text of a node.
-    pub(crate) fn allows_mark(&self, node: &Node, mark: &str) -> bool {
-        let parent = node.parent().and_then(|parent| self.node(parent));
-        self.schema().is_none_or(|schema| {
-            let mut kinds = std::iter::once(node).chain(parent).map(Node::kind);
-            kinds.all(|kind| schema.allows_mark(kind, mark))
-        })
-    }
-
-    /// The marks next to an offset that text typed there has, because the schema says so.
-    pub(crate) fn marks_that_go_on(&self, id: &NodeId, at: usize) -> Result<Vec<Mark>, EditError> {
-        let Some(schema) = self.schema() else {
-            return Ok(Vec::new());
-        };
-        let node = plan::find(self, id)?;
-        let near = node.marks().touching(&(at..at));
-        let marks = near.iter().filter(|mark| {
-            let range = mark.range.as_ref();
-            let ends = range.is_some_and(|it| it.end == at || at == 0 && it.start == 0);
-            ends && schema.is_inclusive(&mark.kind) == Some(true)
-        });
-        Ok(marks.cloned().collect())
-    }
-
-    /// For each of these marks on a text whether it stands for a leaf.
-    pub(crate) fn leaves(&self, text: &Text, marks: &Marks) -> Vec<bool> {
-        let schema = self.schema();
-        marks.leaves(text, |kind| schema.and_then(|schema| schema.is_leaf(kind)))
+    /// The stored marks of a caret, if the selection is one at a position.
+    pub(crate) fn stored_marks(&self, id: &NodeId, at: usize) -> Option<&[Mark]> {
+        match self.overlay.selection() {
+            Some(Selection::Text(text)) if text.focus.offset == at && text.focus.node_id == *id => {
+                self.overlay.selection()?.marks()
+            }
+            _ => None,
+        }
     }
 
     /// Plans a change and makes it.

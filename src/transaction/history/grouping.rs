@@ -161,7 +161,7 @@ impl Typed {
         let [start, end] = [self.start, self.end].map(|at| Position::new(self.id.clone(), at));
         let mut place = Selection::new(start, end);
         later.move_selection(&mut place);
-        if let Selection::Text(TextSelection { anchor, focus }) = place {
+        if let Selection::Text(TextSelection { anchor, focus, .. }) = place {
             let is_whole = anchor.node_id == focus.node_id;
             self.start = if is_whole {
                 anchor.offset

@@ -97,7 +97,7 @@ impl<'a> RangeDeletion<'a> {
         let whole: HashSet<&NodeId> = self.whole.iter().collect();
         on.spend_steps(&|on| {
             let ends = match on.selected() {
-                Some(Selection::Text(TextSelection { anchor, focus })) => [anchor, focus],
+                Some(Selection::Text(TextSelection { anchor, focus, .. })) => [anchor, focus],
                 _ => return 0,
             };
             let looked_at = |end: &Position| on.ancestors(&end.node_id).count();

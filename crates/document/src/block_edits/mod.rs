@@ -87,7 +87,7 @@ fn reselect<E: BlockEdits>(
     on: &mut E,
     other_place: impl Fn(&E, &Position) -> Option<Position>,
 ) -> Result<(), EditError> {
-    let Some(Selection::Text(TextSelection { anchor, focus })) = on.selected() else {
+    let Some(Selection::Text(TextSelection { anchor, focus, .. })) = on.selected() else {
         return Ok(());
     };
     let place = |end: &Position| other_place(on, end).unwrap_or_else(|| end.clone());

@@ -182,7 +182,7 @@ pub fn edit<E: BlockEdits>(
             };
             // Of a selection elsewhere, nothing moves.
             let is_here = match on.selected() {
-                Some(Selection::Text(TextSelection { anchor, focus })) => {
+                Some(Selection::Text(TextSelection { anchor, focus, .. })) => {
                     [anchor, focus].iter().all(|end| [from, to].contains(end))
                 }
                 _ => false,

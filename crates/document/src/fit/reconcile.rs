@@ -143,7 +143,9 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
             self.gone.contains(&end.node_id) || around.any(|node| self.gone.contains(node.id()))
         };
         match self.on.selected() {
-            Some(Selection::Text(TextSelection { anchor, focus })) => goes(anchor) || goes(focus),
+            Some(Selection::Text(TextSelection { anchor, focus, .. })) => {
+                goes(anchor) || goes(focus)
+            }
             _ => false,
         }
     }

@@ -317,7 +317,11 @@ impl<'a> Undoing<'a> {
             let spot = self.caret(unit.number, first + nth);
             spot.unwrap_or_else(|| at.clone())
         });
-        Selection::new(anchor, focus)
+        let moved = Selection::new(anchor, focus);
+        match &text.marks {
+            Some(marks) => moved.with_marks(marks.iter().cloned()),
+            None => moved,
+        }
     }
 
     fn caret(&self, unit: u64, nth: u8) -> Option<crate::Position> {

@@ -359,7 +359,7 @@ fn move_selected<E: BlockEdits>(
     to: &Position,
 ) -> Result<(), EditError> {
     let moved = match on.selected() {
-        Some(Selection::Text(TextSelection { anchor, focus })) => {
+        Some(Selection::Text(TextSelection { anchor, focus, .. })) => {
             if (anchor, focus) == (start, end) {
                 Selection::new(anchor.clone(), to.clone())
             } else if (focus, anchor) == (start, end) {
@@ -390,7 +390,7 @@ impl Carets {
             _ => None,
         };
         let mut are_in = [false; 2];
-        if let Some(TextSelection { anchor, focus }) = &selected {
+        if let Some(TextSelection { anchor, focus, .. }) = &selected {
             for (is_in, end) in are_in.iter_mut().zip([anchor, focus]) {
                 *is_in = match table.cell_around(on, &end.node_id)? {
                     Some(cell) => is_one(on, cell)?,
@@ -403,7 +403,7 @@ impl Carets {
 
     /// Moves them to a position. The other end of the selection stays.
     fn put<E: BlockEdits>(self, on: &mut E, at: &Position) -> Result<(), EditError> {
-        let Some(TextSelection { anchor, focus }) = self.selected else {
+        let Some(TextSelection { anchor, focus, .. }) = self.selected else {
             return Ok(());
         };
         let [anchor_moves, focus_moves] = self.are_in;

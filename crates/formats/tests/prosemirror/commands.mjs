@@ -325,6 +325,18 @@ export const commands = {
     const options = {removeWhenPresent: false, includeWhitespace: true}
     return [mark(made), toggleMark(made.type, made.attrs, options)]
   }],
+  // Marks are toggled at the caret, and text is typed there.
+  setStoredMarks: [of("caret", "empty", "start", "end"), kit => {
+    const toggled = Array.from({length: 1 + random(3)}, kit.randomMark), text = one(kit.words)
+    return [{toggled: toggled.map(mark => mark.toJSON()), text}, (current, dispatch) => {
+      for (const {type, attrs} of toggled) {
+        toggleMark(type, attrs)(current, tr => { current = current.apply(tr) })
+      }
+      // As the view does with typed text.
+      dispatch(current.tr.insertText(text))
+      return true
+    }]
+  }],
   addMark: [ranged, kit => {
     const made = kit.randomMark()
     return [mark(made), edit((tr, from, to) => tr.addMark(from, to, made))]

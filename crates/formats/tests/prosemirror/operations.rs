@@ -83,7 +83,7 @@ const ROWS: &[Row] = &[
     row(STATE, "paste", "`paste`", 98.0, NEWLINE),
     row(STATE, "cutAndPaste", "`cut`, `paste`", 97.5, NEWLINE),
     row(STATE, "copyOverItself", "`copy`, `paste`", 99.0, ""),
-    other(STATE, "setStoredMarks", "", "none yet: `applyMark` after typing"),
+    row(STATE, "setStoredMarks", "`toggleMark` and `insertText` at a caret", 98.0, ""),
     row(TRANSFORM, "delete", "`deleteRange`", 84.0, "`deleteRange` deletes the nodes that the range covers, too"),
     row(TRANSFORM, "deleteRange", "`deleteRange`", 98.5, NEWLINE),
     row(TRANSFORM, "addMark", "`applyMark`", 99.5, ""),
@@ -115,7 +115,7 @@ const ROWS: &[Row] = &[
     row(COMMANDS, "newlineInCode", "`insertText`", 99.5, ""),
     row(COMMANDS, "createParagraphNear", "`addChild`", 99.5, ""),
     row(COMMANDS, "toggleMark", "`toggleMark`", 96.0, "white space counts; a character that cannot have the mark does not"),
-    other(COMMANDS, "splitBlockAs, splitBlockKeepMarks", "`insertParagraph` with `type`", "no stored marks yet"),
+    other(COMMANDS, "splitBlockAs, splitBlockKeepMarks", "`insertParagraph` with `type`, `setSelection` with `marks`", ""),
     other(COMMANDS, "selectAll, selectParentNode, selectTextblockStart, selectTextblockEnd, selectNodeBackward, selectNodeForward", "`setSelection`, `selectNode`", SELECTS),
     row(COMMANDS, "autoJoin", "`joinNeighbours` after the edit", 98.0, ""),
     other(COMMANDS, "chainCommands", "", "the program tries one operation after another"),
@@ -123,7 +123,7 @@ const ROWS: &[Row] = &[
     row(LIST, "splitListItem", "`splitListItem`", 98.0, ""),
     row(LIST, "liftListItem", "`outdentNode`", 99.5, ""),
     row(LIST, "sinkListItem", "`indentNode`", 99.0, ""),
-    other(LIST, "splitListItemKeepMarks", "`splitListItem`", "no stored marks yet"),
+    other(LIST, "splitListItemKeepMarks", "`splitListItem`, `setSelection` with `marks`", ""),
     other(LIST, "wrapRangeInList", "`wrapInList`", "see `wrapInList`"),
     row(TABLES, "addRowBefore", "`addTableRow` `before`", 97.0, COLUMNS),
     row(TABLES, "addRowAfter", "`addTableRow` `after`", 97.0, COLUMNS),
@@ -318,7 +318,11 @@ impl<'a> Opened<'a> {
     }
 
     fn mark(&self) -> (SmolStr, Attributes) {
-        let text = json!({"type": "text", "text": "x", "marks": [self.case["mark"]]});
+        self.mark_of(&self.case["mark"])
+    }
+
+    fn mark_of(&self, mark: &Value) -> (SmolStr, Attributes) {
+        let text = json!({"type": "text", "text": "x", "marks": [mark]});
         let (mark, ..) = self.converted(json!({"type": "paragraph", "content": [text]}));
         let Mark {
             kind, attributes, ..
@@ -459,6 +463,16 @@ fn of_command(opened: &Opened<'_>, schema: &Schema, command: &str) -> Vec<Operat
                 .execute([start.on(copy_range(span(&start, &end)))])
                 .unwrap();
             vec![from.on(paste_over(over, source.clipboard()))]
+        }
+        "setStoredMarks" => {
+            let caret = Selection::caret(from.node.clone(), from.offset);
+            let toggled = case["toggled"].as_array().unwrap().iter().map(|mark| {
+                let (kind, attributes) = opened.mark_of(mark);
+                from.on(toggle_mark_with(kind, attributes, over.clone()))
+            });
+            let typed = from.on(insert_text(from.offset, opened.text(&from)));
+            let toggled: Vec<_> = toggled.collect();
+            [vec![set_selection(caret)], toggled, vec![typed]].concat()
         }
         "handlePaste" => vec![from.on(paste_over(over, opened.copied_cells(schema)))],
         "cutAndPaste" => vec![],

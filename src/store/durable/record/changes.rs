@@ -14,7 +14,7 @@
 //! [10, selection / null, selection / null]               set the selection
 //! place     = [parent, index]
 //! marks     = [[* mark], [* mark]]                       removed and added ones
-//! selection = [id] / [id, offset] / [id, anchor, focus] / [id, anchor, id, focus]
+//! selection = [id] / [id, offset] / [id, anchor, focus] / [id, anchor, id, focus, [mark...]?]
 //! ```
 
 use super::{Read, Record, RecordReader, RecordWriter, Written, used};
@@ -308,26 +308,30 @@ impl Record for Selection {
                 return to.id(&node.node_id);
             }
         };
-        let (anchor, focus) = (&text.anchor, &text.focus);
-        let is_within = anchor.node_id == focus.node_id;
-        match (is_within, anchor.offset == focus.offset) {
+        let (anchor, focus, marks) = (&text.anchor, &text.focus, text.marks.as_ref());
+        let is_within = anchor.node_id == focus.node_id && marks.is_none();
+        let is_caret = is_within && anchor.offset == focus.offset;
+        match (is_within, is_caret) {
             (true, true) => to.list(2)?,
             (true, false) => to.list(3)?,
-            (false, _) => to.list(4)?,
+            (false, _) => to.list(4 + usize::from(marks.is_some()))?,
         }
         to.id(&anchor.node_id)?;
         to.number(anchor.offset as u64)?;
         if !is_within {
             to.id(&focus.node_id)?;
         }
-        match is_within && anchor.offset == focus.offset {
-            true => Ok(()),
-            false => to.number(focus.offset as u64),
+        if !is_caret {
+            to.number(focus.offset as u64)?;
+        }
+        match marks {
+            Some(marks) => to.each(marks.len(), marks, RecordWriter::value),
+            None => Ok(()),
         }
     }
 
     fn read(from: &mut RecordReader<'_>) -> Read<Self> {
-        let fields = from.fields(1..=4)?;
+        let fields = from.fields(1..=5)?;
         let id: NodeId = from.id()?;
         if fields == 1 {
             return Ok(Self::node(id));
@@ -338,6 +342,10 @@ impl Record for Selection {
             3 => Position::new(&anchor.node_id, from.index()?),
             _ => Position::new(from.id()?, from.index()?),
         };
-        Ok(Self::new(anchor, focus))
+        let selection = Self::new(anchor, focus);
+        Ok(match fields > 4 {
+            true => selection.with_marks(from.each(RecordReader::value)?),
+            false => selection,
+        })
     }
 }

@@ -2,8 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{DocumentTarget, Edited, Operation, OperationOn, on_document};
-use crate::document::Selection;
+use super::{DocumentTarget, Edited, Operation, OperationOn, SizeCheck, on_document};
+use crate::document::{Budget, Selection};
 use crate::store::Draft;
 
 /// Sets the selection.
@@ -21,7 +21,9 @@ pub struct SetSelection {
 }
 
 impl OperationOn<DocumentTarget> for SetSelection {
-    without!(size);
+    fn size(&self, budget: &Budget) -> SizeCheck {
+        budget.marks(self.selection.marks().unwrap_or_default())
+    }
 
     fn to_scalars(&mut self, on: &mut Draft, _: &DocumentTarget) -> Edited {
         self.selection = self.selection.to_scalar(on)?;

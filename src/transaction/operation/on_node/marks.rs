@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 use super::attributes::map;
 use super::range::{self, CheckedRange};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
-use crate::document::{Attributes, Budget, Limit, Mark, Node, plan, value};
+use crate::document::{Attributes, Budget, Limit, Mark, Node, Position, Selection, plan, value};
 use crate::id::NodeId;
 use crate::steps::steps;
 use crate::store::Draft;
@@ -166,7 +166,23 @@ impl OperationOn<NodeId> for RemoveMark {
 }
 
 /// Toggles a mark: [`remove_mark`] if all the characters have a mark of the kind, otherwise
-/// [`apply_mark`].
+/// [`apply_mark`]. If the range is empty and the caret is there, it toggles the mark among the
+/// [stored marks](crate::document::Selection::with_marks), which the next typed text gets.
+///
+/// ```
+/// use doclock::{DataStore, Editor, View, document::{Mark, Selection}, dsl::*};
+///
+/// let editor = Editor::new(DataStore::new(), "ann");
+/// transaction(&editor, [create(text_node("text", "ab").with_id("t"))]).commit()?;
+/// editor.select(Selection::caret("t", 2))?;
+/// transaction(&editor, [toggle_mark("bold", 2..2).on("t")]).commit()?;
+/// transaction(&editor, [insert_text(2, "c").on("t")]).commit()?;
+///
+/// let view = editor.store().snapshot();
+/// let marks: Vec<_> = view.node("t").unwrap().marks().iter().cloned().collect();
+/// assert_eq!(marks, [Mark::new("bold", 2..3)]);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
 pub fn toggle_mark(kind: impl Into<SmolStr>, extent: impl Into<TextSpan>) -> NodeOperation {
     toggle_mark_with(kind, Attributes::default(), extent)
 }
@@ -218,13 +234,17 @@ impl OperationOn<NodeId> for ToggleMark {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
+        if over.start == over.end {
+            return toggle_stored(on, &over.start, &self.mark, self.attributes);
+        }
         for (id, range) in over.pieces(on)? {
             let node = plan::find(on, &id)?;
-            if on.allows_mark(node, &self.mark) && is_missing(on, node, &range, &self.mark) {
+            let rules = on.mark_rules();
+            if rules.allows(on, node, &self.mark) && rules.is_missing(node, &range, &self.mark) {
                 return add(on, &over, &self.mark, &self.attributes);
             }
         }
-        remove(on, &over, &self.mark)
+        remove_some(on, &over, |mark| mark.kind == self.mark)
     }
 }
 
@@ -399,83 +419,63 @@ fn change(
 /// Texts whose type does not allow the mark are left out, as in ProseMirror.
 fn add(on: &mut Draft, over: &CheckedRange, kind: &str, attributes: &Attributes) -> Edited {
     change(on, over, |on, node, range| {
-        if !on.allows_mark(node, kind) {
-            return None;
-        }
-        let mut added = Vec::new();
-        let rules = NodeMarks::new(on, node);
-        let kept = node.marks().cut(range, |part, others| {
-            let Some(replaced) = rules.replaced_by(kind, others) else {
-                return Vec::new();
-            };
-            added.push(Mark::new(kind, part).with_attributes(attributes.clone()));
-            replaced
-        });
-        Some(kept.into_iter().chain(added).collect())
+        let rules = on.mark_rules();
+        rules.with_mark(on, node, range, (kind, attributes))
     })
 }
 
-/// The marks of a node, and which of them stand for leaves.
-struct NodeMarks<'a> {
-    on: &'a Draft,
-    marks: Vec<&'a Mark>,
-    leaves: Vec<bool>,
+/// Toggles a mark among the stored marks, if the caret is at a position whose text may have it.
+fn toggle_stored(on: &mut Draft, at: &Position, kind: &str, attributes: Attributes) -> Edited {
+    let caret = Selection::new(at.clone(), at.clone());
+    let is_here = match on.selection() {
+        Some(Selection::Text(text)) => text.anchor == *at && text.focus == *at,
+        _ => false,
+    };
+    let (rules, node) = (on.mark_rules(), plan::find(on, &at.node_id)?);
+    if !is_here || !rules.allows(on, node, kind) {
+        return Ok(());
+    }
+    let marks = match on.stored_marks(&at.node_id, at.offset) {
+        Some(marks) => marks.to_vec(),
+        None => rules.of_typed(node, at.offset),
+    };
+    let marks = rules.toggled(marks, kind, attributes);
+    Ok(on.select(caret.with_marks(marks))?)
 }
 
-impl<'a> NodeMarks<'a> {
-    fn new(on: &'a Draft, node: &'a Node) -> Self {
-        Self {
-            on,
-            marks: node.marks().iter().collect(),
-            leaves: on.leaves(node.text(), node.marks()),
-        }
+/// Gives marks to as many characters before the caret, in place of those that they have. Without a
+/// schema, where no mark goes on, they stay stored.
+pub(super) fn mark_typed(on: &mut Draft, len: usize, marks: Vec<Mark>) -> Edited {
+    let caret = match on.selection() {
+        Some(Selection::Text(text)) => text.focus.clone(),
+        _ => return Ok(()),
+    };
+    let Some(start) = caret.offset.checked_sub(len) else {
+        return Ok(());
+    };
+    let over = CheckedRange {
+        start: Position::new(caret.node_id.clone(), start),
+        end: caret.clone(),
+    };
+    let is_stored = |mark: &Mark| {
+        let mut stored = marks.iter();
+        stored.any(|it| it.kind == mark.kind && it.attributes == mark.attributes)
+    };
+    remove_some(on, &over, |mark| !is_stored(mark))?;
+    for mark in &marks {
+        add(on, &over, &mark.kind, &mark.attributes)?;
     }
-
-    /// The marks among these that a new one replaces; `None` if one of them excludes it. A leaf is
-    /// replaced by another of its kind only.
-    fn replaced_by(&self, kind: &str, others: &[usize]) -> Option<Vec<usize>> {
-        let mut replaced = Vec::new();
-        for &nth in others {
-            let other = &self.marks[nth].kind;
-            match self.leaves[nth] {
-                true if other == kind => replaced.push(nth),
-                true => {}
-                false if self.on.excludes(kind, other) => replaced.push(nth),
-                false if self.on.excludes(other, kind) => return None,
-                false => {}
-            }
-        }
-        Some(replaced)
+    match on.schema() {
+        Some(_) => Ok(()),
+        None => Ok(on.select(Selection::new(caret.clone(), caret).with_marks(marks))?),
     }
-}
-
-fn remove(on: &mut Draft, over: &CheckedRange, kind: &str) -> Edited {
-    remove_some(on, over, |mark| mark.kind == kind)
 }
 
 /// Removes these marks, but for those that stand for leaves.
 fn remove_some(on: &mut Draft, over: &CheckedRange, are: impl Fn(&Mark) -> bool) -> Edited {
     change(on, over, |on, node, range| {
-        let rules = NodeMarks::new(on, node);
-        let is_gone = |nth: &usize| are(rules.marks[*nth]) && !rules.leaves[*nth];
-        let kept = node
-            .marks()
-            .cut(range, |_, on| on.iter().copied().filter(is_gone).collect());
-        Some(kept)
+        Some(on.mark_rules().without(node, range, &are))
     })
-}
-
-/// Whether some characters that may have a mark do not have it.
-fn is_missing(on: &Draft, node: &Node, range: &Range<usize>, kind: &str) -> bool {
-    let rules = NodeMarks::new(on, node);
-    let mut is_missing = false;
-    node.marks().cut(range, |_, others| {
-        let mut kinds = others.iter().map(|&nth| &rules.marks[nth].kind);
-        is_missing |=
-            !kinds.any(|other| other == kind) && rules.replaced_by(kind, others).is_some();
-        Vec::new()
-    });
-    is_missing
 }
 
 fn touches(mark: &Mark, range: &Range<usize>) -> bool {
@@ -494,65 +494,9 @@ fn patched(attributes: &Attributes, patch: &Map<String, Value>) -> Attributes {
     kept.chain(set).collect()
 }
 
-/// Replaces all marks of a node but those of leaves for which the new ones have no leaf. Of new
-/// marks, one of which excludes the other, the other is left out.
+/// Replaces all marks of a node but those of leaves for which the new ones have no leaf.
 pub(super) fn replace_all(on: &mut Draft, id: &NodeId, marks: Vec<Mark>) -> Edited {
     let node = plan::find(on, id)?;
-    let len = node.text().len();
-    let given = plan::marks_for(id, marks, len)?;
-    let new: Vec<&Mark> = given.iter().collect();
-    let of_new = on.leaves(node.text(), &given);
-    let mut set = given.cut(&(0..len), |_, others| {
-        let (mut kept, mut gone): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-        let formatting = others.iter().copied().filter(|&nth| !of_new[nth]);
-        for nth in formatting {
-            let excludes = |one: usize, other: usize| on.excludes(&new[one].kind, &new[other].kind);
-            if kept
-                .iter()
-                .any(|&other| excludes(other, nth) && !excludes(nth, other))
-            {
-                gone.push(nth);
-                continue;
-            }
-            kept.retain(|&other| {
-                let stays = !excludes(nth, other) || new[nth].kind == new[other].kind;
-                if !stays {
-                    gone.push(other);
-                }
-                stays
-            });
-            kept.push(nth);
-        }
-        gone
-    });
-    let old: Vec<&Mark> = node.marks().iter().collect();
-    let of_old = on.leaves(node.text(), node.marks());
-    let taken = new.iter().zip(&of_new).filter(|(_, leaf)| **leaf);
-    // Joined where they overlap, so that their ends are sorted, too.
-    let mut ranges: Vec<Range<usize>> = Vec::new();
-    for range in taken.filter_map(|(mark, _)| mark.range.clone()) {
-        match ranges.last_mut() {
-            Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-            _ => ranges.push(range),
-        }
-    }
-    let leaves = old.iter().zip(&of_old).filter(|(_, leaf)| **leaf);
-    for (mark, _) in leaves {
-        let Range { mut start, end } = mark.range.clone().unwrap_or(0..0);
-        let mut parts = Vec::new();
-        let first = ranges.partition_point(|other| other.end <= start);
-        let others = ranges[first..].iter();
-        for other in others.take_while(|other| other.start < end) {
-            steps(1);
-            parts.push(start..other.start);
-            start = start.max(other.end);
-        }
-        parts.push(start..end);
-        let parts = parts.into_iter().filter(|part| !part.is_empty());
-        set.extend(parts.map(|part| Mark {
-            range: Some(part),
-            ..(*mark).clone()
-        }));
-    }
+    let set = on.mark_rules().in_place_of_all(node, marks)?;
     Ok(on.set_marks(id, set)?)
 }

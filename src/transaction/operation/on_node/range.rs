@@ -117,7 +117,7 @@ pub(super) fn reselect(
     on: &mut Draft,
     other_place: impl Fn(&Draft, &Position) -> Option<Position>,
 ) -> Edited {
-    let Some(Selection::Text(TextSelection { anchor, focus })) = on.selection() else {
+    let Some(Selection::Text(TextSelection { anchor, focus, .. })) = on.selection() else {
         return Ok(());
     };
     let place = |end: &Position| other_place(on, end).unwrap_or_else(|| end.clone());

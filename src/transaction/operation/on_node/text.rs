@@ -46,7 +46,8 @@ impl OperationOn<NodeId> for SetText {
 
 /// Inserts characters before the character at `offset`. Under a schema they have the marks before
 /// them that are [inclusive](crate::schema::MarkType::inclusive), and a text block without text
-/// gets one.
+/// gets one. At a caret with [stored marks](crate::document::Selection::with_marks), they have
+/// those.
 pub fn insert_text(offset: usize, text: impl Into<SmolStr>) -> NodeOperation {
     InsertText {
         offset,
@@ -75,6 +76,19 @@ impl OperationOn<NodeId> for InsertText {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
+        let stored = on.stored_marks(id, self.offset).map(<[Mark]>::to_vec);
+        let Some(marks) = stored else {
+            return self.insert(on, id);
+        };
+        let len = self.text.chars().count();
+        self.insert(on, id)?;
+        super::marks::mark_typed(on, len, marks)
+    }
+}
+
+impl InsertText {
+    /// Inserts the text with the marks around it.
+    fn insert(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { offset, text } = self;
         if on.schema().is_none() {
             return replace(on, id, offset..offset, text);
@@ -83,7 +97,7 @@ impl OperationOn<NodeId> for InsertText {
         if is_blank && is_text(on, id)? && fits_blocks(on, id, None, &FitEdit::Type(&text))? {
             return Ok(());
         }
-        let marks = on.marks_that_go_on(id, offset)?;
+        let marks = on.mark_rules().that_go_on(plan::find(on, id)?, offset);
         let typed = offset..offset + text.chars().count();
         replace(on, id, offset..offset, text)?;
         if marks.is_empty() {
@@ -602,7 +616,9 @@ fn leaves_around(on: &Draft, node: &Node, range: &Range<usize>) -> Vec<Mark> {
     let over = over.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end));
     let marks = over.map(|over| node.marks().touching(&over));
     let marks = marks.unwrap_or_default();
-    let leaves = marks.iter().zip(on.leaves(node.text(), &marks));
+    let leaves = marks
+        .iter()
+        .zip(on.mark_rules().leaves(node.text(), &marks));
     let leaves = leaves.filter(|(mark, leaf)| *leaf && is_around(mark));
     leaves.map(|(mark, _)| mark.clone()).collect()
 }

@@ -1,0 +1,227 @@
+//! What a schema says about the marks of a text: which of them exclude, replace or remove others.
+
+use std::ops::Range;
+
+use crate::schema::Schema;
+use crate::steps::steps;
+use crate::{Attributes, EditError, Mark, Marks, Node, Text, View, plan};
+
+/// The rules of a schema for marks, or those without a schema.
+#[derive(Clone, Copy, Debug)]
+pub struct MarkRules<'s>(pub Option<&'s Schema>);
+
+impl<'s> MarkRules<'s> {
+    /// Whether a mark excludes another: by default one of its own kind.
+    pub fn excludes(self, mark: &str, other: &str) -> bool {
+        let schema = self.0;
+        schema.map_or(mark == other, |schema| schema.excludes(mark, other))
+    }
+
+    /// Whether a mark is allowed on the text of a node. A text block says so for the texts in it.
+    pub fn allows(self, view: &impl View, node: &Node, mark: &str) -> bool {
+        self.0.is_none_or(|schema| {
+            let is_block = schema.has_line(node.kind()) && !schema.is_in_line(node.kind());
+            let parent = node.parent().filter(|_| !is_block);
+            let parent = parent.and_then(|parent| view.node(parent));
+            let mut kinds = std::iter::once(node).chain(parent).map(Node::kind);
+            kinds.all(|kind| schema.allows_mark(kind, mark))
+        })
+    }
+
+    /// For each of these marks on a text whether it stands for a leaf.
+    pub fn leaves(self, text: &Text, marks: &Marks) -> Vec<bool> {
+        marks.leaves(text, |kind| self.0.and_then(|schema| schema.is_leaf(kind)))
+    }
+
+    /// The marks next to an offset that text typed there has, because the schema says so.
+    pub fn that_go_on(self, node: &Node, at: usize) -> Vec<Mark> {
+        let Some(schema) = self.0 else {
+            return Vec::new();
+        };
+        let near = node.marks().touching(&(at..at));
+        let marks = near.iter().filter(|mark| {
+            let range = mark.range.as_ref();
+            let ends = range.is_some_and(|it| it.end == at || at == 0 && it.start == 0);
+            ends && schema.is_inclusive(&mark.kind) == Some(true)
+        });
+        marks.cloned().collect()
+    }
+
+    /// The marks that text typed at an offset has, but for those of leaves.
+    pub fn of_typed(self, node: &Node, at: usize) -> Vec<Mark> {
+        let mut marks = self.that_go_on(node, at);
+        let near = node.marks().touching(&(at..at));
+        let leaves = self.leaves(node.text(), &near);
+        let around = near.iter().zip(leaves).filter(|(mark, is_leaf)| {
+            let range = mark.range.as_ref();
+            !is_leaf && range.is_some_and(|it| it.start < at && at < it.end)
+        });
+        marks.extend(around.map(|(mark, _)| mark.clone()));
+        marks
+    }
+
+    /// A set of marks with one more, in place of those that it excludes, or without those of its
+    /// kind. Marks of which one excludes the new one stay as they are.
+    pub fn toggled(self, mut marks: Vec<Mark>, kind: &str, attributes: Attributes) -> Vec<Mark> {
+        let before = marks.len();
+        marks.retain(|mark| mark.kind != kind);
+        let excludes =
+            |mark: &Mark| self.excludes(&mark.kind, kind) && !self.excludes(kind, &mark.kind);
+        if marks.len() == before && !marks.iter().any(excludes) {
+            marks.retain(|mark| !self.excludes(kind, &mark.kind));
+            marks.push(Mark::whole(kind).with_attributes(attributes));
+        }
+        marks
+    }
+
+    /// The marks of a node with one more over some characters; `None` if its text may not have it,
+    /// as in ProseMirror.
+    pub fn with_mark(
+        self,
+        view: &impl View,
+        node: &Node,
+        range: &Range<usize>,
+        (kind, attributes): (&str, &Attributes),
+    ) -> Option<Vec<Mark>> {
+        if !self.allows(view, node, kind) {
+            return None;
+        }
+        let mut added = Vec::new();
+        let of_node = NodeMarks::new(self, node);
+        let kept = node.marks().cut(range, |part, others| {
+            let Some(replaced) = of_node.replaced_by(kind, others) else {
+                return Vec::new();
+            };
+            added.push(Mark::new(kind, part).with_attributes(attributes.clone()));
+            replaced
+        });
+        Some(kept.into_iter().chain(added).collect())
+    }
+
+    /// The marks of a node without some over some characters. Those that stand for leaves stay.
+    pub fn without(
+        self,
+        node: &Node,
+        range: &Range<usize>,
+        are: impl Fn(&Mark) -> bool,
+    ) -> Vec<Mark> {
+        let of_node = NodeMarks::new(self, node);
+        let is_gone = |nth: &usize| are(of_node.marks[*nth]) && !of_node.leaves[*nth];
+        let marks = node.marks();
+        marks.cut(range, |_, on| on.iter().copied().filter(is_gone).collect())
+    }
+
+    /// Whether some characters that may have a mark do not have it.
+    pub fn is_missing(self, node: &Node, range: &Range<usize>, kind: &str) -> bool {
+        let of_node = NodeMarks::new(self, node);
+        let mut is_missing = false;
+        node.marks().cut(range, |_, others| {
+            let mut kinds = others.iter().map(|&nth| &of_node.marks[nth].kind);
+            is_missing |=
+                !kinds.any(|other| other == kind) && of_node.replaced_by(kind, others).is_some();
+            Vec::new()
+        });
+        is_missing
+    }
+
+    /// New marks in place of all of a node but those of leaves for which the new ones have no leaf.
+    /// Of new marks, one of which excludes the other, the other is left out.
+    ///
+    /// # Errors
+    ///
+    /// A mark is out of range.
+    pub fn in_place_of_all(self, node: &Node, marks: Vec<Mark>) -> Result<Vec<Mark>, EditError> {
+        let len = node.text().len();
+        let given = plan::marks_for(node.id(), marks, len)?;
+        let new: Vec<&Mark> = given.iter().collect();
+        let of_new = self.leaves(node.text(), &given);
+        let mut set = given.cut(&(0..len), |_, others| {
+            let (mut kept, mut gone): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
+            let formatting = others.iter().copied().filter(|&nth| !of_new[nth]);
+            for nth in formatting {
+                let excludes =
+                    |one: usize, other: usize| self.excludes(&new[one].kind, &new[other].kind);
+                if kept
+                    .iter()
+                    .any(|&other| excludes(other, nth) && !excludes(nth, other))
+                {
+                    gone.push(nth);
+                    continue;
+                }
+                kept.retain(|&other| {
+                    let stays = !excludes(nth, other) || new[nth].kind == new[other].kind;
+                    if !stays {
+                        gone.push(other);
+                    }
+                    stays
+                });
+                kept.push(nth);
+            }
+            gone
+        });
+        let old: Vec<&Mark> = node.marks().iter().collect();
+        let of_old = self.leaves(node.text(), node.marks());
+        let taken = new.iter().zip(&of_new).filter(|(_, leaf)| **leaf);
+        // Joined where they overlap, so that their ends are sorted, too.
+        let mut ranges: Vec<Range<usize>> = Vec::new();
+        for range in taken.filter_map(|(mark, _)| mark.range.clone()) {
+            match ranges.last_mut() {
+                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
+                _ => ranges.push(range),
+            }
+        }
+        let leaves = old.iter().zip(&of_old).filter(|(_, leaf)| **leaf);
+        for (mark, _) in leaves {
+            let Range { mut start, end } = mark.range.clone().unwrap_or(0..0);
+            let mut parts = Vec::new();
+            let first = ranges.partition_point(|other| other.end <= start);
+            let others = ranges[first..].iter();
+            for other in others.take_while(|other| other.start < end) {
+                steps(1);
+                parts.push(start..other.start);
+                start = start.max(other.end);
+            }
+            parts.push(start..end);
+            let parts = parts.into_iter().filter(|part| !part.is_empty());
+            set.extend(parts.map(|part| Mark {
+                range: Some(part),
+                ..(*mark).clone()
+            }));
+        }
+        Ok(set)
+    }
+}
+
+/// The marks of a node, and which of them stand for leaves.
+struct NodeMarks<'a> {
+    rules: MarkRules<'a>,
+    marks: Vec<&'a Mark>,
+    leaves: Vec<bool>,
+}
+
+impl<'a> NodeMarks<'a> {
+    fn new(rules: MarkRules<'a>, node: &'a Node) -> Self {
+        Self {
+            rules,
+            marks: node.marks().iter().collect(),
+            leaves: rules.leaves(node.text(), node.marks()),
+        }
+    }
+
+    /// The marks among these that a new one replaces; `None` if one of them excludes it. A leaf is
+    /// replaced by another of its kind only.
+    fn replaced_by(&self, kind: &str, others: &[usize]) -> Option<Vec<usize>> {
+        let mut replaced = Vec::new();
+        for &nth in others {
+            let other = &self.marks[nth].kind;
+            match self.leaves[nth] {
+                true if other == kind => replaced.push(nth),
+                true => {}
+                false if self.rules.excludes(kind, other) => replaced.push(nth),
+                false if self.rules.excludes(other, kind) => return None,
+                false => {}
+            }
+        }
+        Some(replaced)
+    }
+}
