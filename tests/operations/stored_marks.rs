@@ -279,3 +279,26 @@ fn a_stored_mark_with_a_value_that_no_mark_may_have_is_refused() {
     assert!(matches!(error, EditError::TooDeep { .. }), "{error}");
     assert_eq!(editor.selection(), None);
 }
+
+#[test]
+fn white_space_counts_for_a_toggle_only_if_there_is_nothing_else() {
+    let editor = without_schema();
+    editor.execute([set_text("a b  ").on("t")]).unwrap();
+    let words = [
+        apply_mark("em", 0..1).on("t"),
+        apply_mark("em", 2..3).on("t"),
+    ];
+    editor.execute(words).unwrap();
+    let toggle = |range| editor.execute([toggle_mark("em", range).on("t")]).unwrap();
+    toggle(3..5);
+    assert_eq!(shown(&editor, "t"), "a b   [em 0..1] [em 2..5]");
+    toggle(0..4);
+    assert_eq!(shown(&editor, "t"), "a b   [em 4..5]");
+    toggle(0..5);
+    assert_eq!(shown(&editor, "t"), "a b   [em 0..5]");
+    // A hard break is no white space.
+    editor.execute([set_text("a\n").on("t")]).unwrap();
+    toggle(0..1);
+    toggle(0..2);
+    assert_eq!(shown(&editor, "t"), "a\n [em 0..2]");
+}

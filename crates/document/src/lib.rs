@@ -119,7 +119,7 @@ pub mod internal {
     pub use crate::limits::Budget;
     pub use crate::mapping::TrackedPosition;
     pub use crate::mark::OBJECT;
-    pub use crate::mark_rules::MarkRules;
+    pub use crate::mark_rules::{MarkCoverage, MarkRules};
     pub use crate::overlay::{Overlay, OverlaySavepoint, same};
     pub use crate::piece_map::{Composer, PieceMap};
     pub use crate::provenance::{

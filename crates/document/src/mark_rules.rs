@@ -10,6 +10,31 @@ use crate::{Attributes, EditError, Mark, Marks, Node, Text, View, plan};
 #[derive(Clone, Copy, Debug)]
 pub struct MarkRules<'s>(pub Option<&'s Schema>);
 
+/// How far characters have a mark that they may have.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MarkCoverage {
+    has_words: bool,
+    is_missing: bool,
+    is_missing_in_words: bool,
+}
+
+impl MarkCoverage {
+    /// That of two texts.
+    #[must_use]
+    pub fn and(self, other: Self) -> Self {
+        Self {
+            has_words: self.has_words || other.has_words,
+            is_missing: self.is_missing || other.is_missing,
+            is_missing_in_words: self.is_missing_in_words || other.is_missing_in_words,
+        }
+    }
+
+    /// Whether some do not have it. White space counts only if there is nothing else.
+    pub fn is_missing(self) -> bool {
+        self.is_missing_in_words || self.is_missing && !self.has_words
+    }
+}
+
 impl<'s> MarkRules<'s> {
     /// Whether a mark excludes another: by default one of its own kind.
     pub fn excludes(self, mark: &str, other: &str) -> bool {
@@ -111,17 +136,37 @@ impl<'s> MarkRules<'s> {
         marks.cut(range, |_, on| on.iter().copied().filter(is_gone).collect())
     }
 
-    /// Whether some characters that may have a mark do not have it.
-    pub fn is_missing(self, node: &Node, range: &Range<usize>, kind: &str) -> bool {
+    /// How far the characters that may have a mark have it.
+    pub fn coverage(
+        self,
+        view: &impl View,
+        node: &Node,
+        range: &Range<usize>,
+        kind: &str,
+    ) -> MarkCoverage {
         let of_node = NodeMarks::new(self, node);
-        let mut is_missing = false;
-        node.marks().cut(range, |_, others| {
+        let block = node.parent().and_then(|parent| view.node(parent));
+        let is_code = |node: &Node| {
+            let known = self.0.and_then(|it| Some((it, it.number_of(node.kind())?)));
+            known.is_some_and(|(schema, number)| schema.is_code(number))
+        };
+        let is_code = is_code(node) || block.is_some_and(is_code);
+        // Elsewhere than in code, a newline is a hard break.
+        let is_blank = |char: char| char.is_whitespace() && (is_code || char != '\n');
+        let mut found = MarkCoverage::default();
+        node.marks().cut(range, |part, others| {
             let mut kinds = others.iter().map(|&nth| &of_node.marks[nth].kind);
-            is_missing |=
-                !kinds.any(|other| other == kind) && of_node.replaced_by(kind, others).is_some();
+            let has_mark = kinds.any(|other| other == kind);
+            if has_mark || of_node.replaced_by(kind, others).is_some() {
+                let text = node.text().slice(part).unwrap_or_default();
+                let has_words = !text.chars().all(is_blank);
+                found.has_words |= has_words;
+                found.is_missing |= !has_mark;
+                found.is_missing_in_words |= !has_mark && has_words;
+            }
             Vec::new()
         });
-        is_missing
+        found
     }
 
     /// New marks in place of all of a node but those of leaves for which the new ones have no leaf.

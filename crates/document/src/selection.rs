@@ -222,18 +222,16 @@ impl Selection {
         })
     }
 
-    /// Returns the same caret with stored marks: an [`insert_text`] at the caret gives the text
-    /// these marks and no others, as far as a schema allows them. Without stored marks, the text
-    /// has those around it.
+    /// Returns the same caret with stored marks: `doclock::dsl::insert_text` at the caret gives the
+    /// text these marks and no others, as far as a schema allows them. Without stored marks, the
+    /// text has those around it.
     ///
     /// They belong to the caret. They are gone when it is set anew, or when its own editor has
     /// edited the document: the text that is typed next has the marks of the text before it, if
     /// they are [inclusive]. Without a schema no mark is, and the marks stay stored while text is
     /// typed. Edits of other editors leave them. The ranges of the marks do not count, and other
-    /// selections have no marks. [`toggle_mark`] stores a mark as well.
+    /// selections have no marks. `doclock::dsl::toggle_mark` stores a mark as well.
     ///
-    /// [`insert_text`]: https://docs.rs/doclock/latest/doclock/dsl/fn.insert_text.html
-    /// [`toggle_mark`]: https://docs.rs/doclock/latest/doclock/dsl/fn.toggle_mark.html
     /// [inclusive]: crate::schema::MarkType::inclusive
     ///
     /// # Examples

@@ -111,8 +111,8 @@ impl NewCells {
 }
 
 impl Table<'_> {
-    /// The cells in an area, as a table. A cell that reaches out of it is cut, and has no content if
-    /// it begins outside.
+    /// The cells in an area, as a table. A cell that reaches out of it is cut, and has no content
+    /// if it begins outside.
     pub(super) fn copied<E: BlockEdits>(
         &self,
         on: &E,
@@ -216,8 +216,8 @@ impl Table<'_> {
         carets.put_between(on, &first, &last)
     }
 
-    /// Leaves of a cell what is not in an area. The part above the area, or to the left of it, keeps
-    /// the content; the others are new.
+    /// Leaves of a cell what is not in an area. The part above the area, or to the left of it,
+    /// keeps the content; the others are new.
     fn cut_out<E: BlockEdits>(
         &self,
         on: &mut E,

@@ -259,9 +259,13 @@ export const commands = {
   paste: [of("caret", "start", "end", "empty", "range", "edges"), kit => {
     const source = kit.document(), selection = ranged(source)
     if (!selection || selection.empty) return null
-    const {from, to} = selection
-    return [{source: source.toJSON(), from, to},
-      withinCell(edit(tr => tr.replaceSelection(source.slice(from, to, true))))]
+    const {from, to} = selection, slice = source.slice(from, to, true)
+    // Cells in a table are what handlePaste is for.
+    const paste = edit((tr, start, end, {selection}) => {
+      if (cellAround(selection.$head) && pastedCells(slice)) throw new Error("cells")
+      tr.replaceSelection(slice)
+    })
+    return [{source: source.toJSON(), from, to}, withinCell(paste)]
   }],
   cutAndPaste: plainCommand(ranged, withinCell((current, dispatch) => {
     if (current.selection.empty) return false

@@ -114,7 +114,7 @@ const ROWS: &[Row] = &[
     row(COMMANDS, "exitCode", "`insertParagraph` at the end", 99.0, ""),
     row(COMMANDS, "newlineInCode", "`insertText`", 99.5, ""),
     row(COMMANDS, "createParagraphNear", "`addChild`", 99.5, ""),
-    row(COMMANDS, "toggleMark", "`toggleMark`", 96.0, "white space counts; a character that cannot have the mark does not"),
+    row(COMMANDS, "toggleMark", "`toggleMark`", 97.0, "a character that cannot have the mark does not count, and white space does where there is nothing else"),
     other(COMMANDS, "splitBlockAs, splitBlockKeepMarks", "`insertParagraph` with `type`, `setSelection` with `marks`", ""),
     other(COMMANDS, "selectAll, selectParentNode, selectTextblockStart, selectTextblockEnd, selectNodeBackward, selectNodeForward", "`setSelection`, `selectNode`", SELECTS),
     row(COMMANDS, "autoJoin", "`joinNeighbours` after the edit", 98.0, ""),
@@ -144,7 +144,7 @@ const ROWS: &[Row] = &[
     row(TABLES, "handlePaste", "`copy`, `paste` of cells", 98.0, ""),
     row(TABLES, "moveTableRow", "`moveTableRow`", 97.5, "three or more rows that cells join move to their place"),
     row(TABLES, "moveTableColumn", "`moveTableColumn`", 97.5, "columns in which no cell begins move along"),
-    row(TABLES, "fixTables", "`fixTable`", 95.0, "no column is added beside a cell that overlaps another"),
+    row(TABLES, "fixTables", "`fixTable`", 96.0, "no column is added beside a cell that overlaps another"),
     other(TABLES, "goToNextCell", "`setSelection`", SELECTS),
 ];
 

@@ -9,7 +9,9 @@ use smol_str::SmolStr;
 use super::attributes::map;
 use super::range::{self, CheckedRange};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck};
-use crate::document::{Attributes, Budget, Limit, Mark, Node, Position, Selection, plan, value};
+use crate::document::{
+    Attributes, Budget, Limit, Mark, MarkCoverage, Node, Position, Selection, cost, plan, value,
+};
 use crate::id::NodeId;
 use crate::steps::steps;
 use crate::store::Draft;
@@ -166,7 +168,8 @@ impl OperationOn<NodeId> for RemoveMark {
 }
 
 /// Toggles a mark: [`remove_mark`] if all the characters have a mark of the kind, otherwise
-/// [`apply_mark`]. If the range is empty and the caret is there, it toggles the mark among the
+/// [`apply_mark`]. White space counts only if there is nothing else. If the range is empty and the
+/// caret is there, it toggles the mark among the
 /// [stored marks](crate::document::Selection::with_marks), which the next typed text gets.
 ///
 /// ```
@@ -237,12 +240,16 @@ impl OperationOn<NodeId> for ToggleMark {
         if over.start == over.end {
             return toggle_stored(on, &over.start, &self.mark, self.attributes);
         }
+        let mut found = MarkCoverage::default();
         for (id, range) in over.pieces(on)? {
-            let node = plan::find(on, &id)?;
-            let rules = on.mark_rules();
-            if rules.allows(on, node, &self.mark) && rules.is_missing(node, &range, &self.mark) {
-                return add(on, &over, &self.mark, &self.attributes);
+            on.spend(Limit::Steps, |_| 4 * range.len() / cost::BYTES)?;
+            let (node, rules) = (plan::find(on, &id)?, on.mark_rules());
+            if rules.allows(on, node, &self.mark) {
+                found = found.and(rules.coverage(on, node, &range, &self.mark));
             }
+        }
+        if found.is_missing() {
+            return add(on, &over, &self.mark, &self.attributes);
         }
         remove_some(on, &over, |mark| mark.kind == self.mark)
     }
