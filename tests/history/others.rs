@@ -556,3 +556,31 @@ fn undo_03_inverse_code_that_changes_nothing_is_no_part_of_the_edit_of_another()
     ann.undo().commit().unwrap();
     assert_eq!(text(&ann), "<>");
 }
+
+#[test]
+fn undo_03_an_undo_takes_a_node_that_stayed_for_others_back_to_where_it_was() {
+    let store = store();
+    let items = [text_node("item", "a").with_id("t")];
+    let from = element("list", items).with_id("from");
+    let page = element("page", [from, element("list", []).with_id("to")]);
+    run(&Editor::new(store.clone(), "setup"), create(page));
+    let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
+    run(&bob, insert_text(1, "b").on("t"));
+    bob.undo().commit().unwrap();
+    let away = op(|on: &mut Draft| -> Result<(), EditError> {
+        on.set_attrs("t", [("level", 2.into())])?;
+        on.move_node("t", "to", 0)?;
+        on.delete("t")
+    });
+    run(&ann, away);
+    ann.undo().commit().unwrap();
+    bob.redo().commit().unwrap();
+    let before = image(&ann);
+
+    // Without Ann's letter, the node stays for that of Bob, where Ann's entry put it.
+    ann.redo().commit().unwrap();
+    assert_eq!(text(&ann), "b");
+    assert_eq!(children(&store.snapshot(), "to"), ["t"]);
+    ann.undo().commit().unwrap();
+    assert_eq!(image(&ann), before);
+}
