@@ -76,14 +76,14 @@ pub(crate) struct CommitRecord {
     pub(crate) commit: Option<Arc<TransactionResult>>,
 }
 
-/// The units that an undo or a redo reversed. They are stored if the entry has inverse code, or if
-/// not all versions of its commits are kept.
+/// The units that an undo or a redo reversed. They are stored if it added anything, or the entry
+/// has inverse code, or if not all versions of its commits are kept.
 #[derive(Debug)]
 pub(crate) struct ReversedEntry {
     /// The units, and whether they came into effect, in their order.
     pub(crate) units: Vec<(Vec<Arc<EditUnit>>, bool)>,
-    /// The unit of what the code changed, if it ran, and how many changes were made before.
-    pub(crate) by_code: Option<(Arc<EditUnit>, usize)>,
+    /// The unit of what code and the schema added, and how many changes were made before.
+    pub(crate) added: Option<(Arc<EditUnit>, usize)>,
 }
 
 impl ReversedEntry {

@@ -123,15 +123,15 @@ impl RecordedProvenance {
     }
 
     /// Records an undo or a redo that was made with another record, before this one was made from
-    /// kept commits. It led to this document by its own changes and then those of code.
+    /// kept commits. It led to this document by its own changes and then those that it added.
     fn reverse_again(
         &mut self,
         reversed: &ReversedRecords,
-        (changes, by_code): (&[Change], &[Change]),
+        (changes, added): (&[Change], &[Change]),
         mut document: Snapshot,
         ids: &NodeIds,
     ) {
-        let before = document.take_back(by_code);
+        let before = document.take_back(added);
         if before.and_then(|()| document.take_back(changes)).is_ok() {
             let units = self.provenance.units_of(reversed);
             self.reverse(&units, changes, &mut document, ids);
@@ -317,7 +317,7 @@ impl DataStore {
         Ok((outcome, Undone { reversed, since }))
     }
 
-    /// Records a published undo or redo, with what code of users changed in it.
+    /// Records a published undo or redo, with what code changed in it and the schema required.
     pub(crate) fn apply_published_undo(
         &self,
         undone: Undone,
@@ -340,8 +340,8 @@ impl DataStore {
             if is_changed && document.version() <= recorded.kept_until {
                 return;
             }
-            let by_code = rest.map_or(0, |rest| rest.changes.len());
-            let changes = changes.split_at(changes.len() - by_code);
+            let added = rest.map_or(0, |rest| rest.changes.len());
+            let changes = changes.split_at(changes.len() - added);
             recorded.reverse_again(&reversed, changes, document, &self.0.document.ids);
         }
         if let Some(rest) = rest {
@@ -551,9 +551,9 @@ impl<'s> Rebuilding<'s> {
             return false;
         };
         let ids = &self.store.0.document.ids;
-        let by_code = record.reversed.as_ref().and_then(|it| it.by_code.as_ref());
+        let added = record.reversed.as_ref().and_then(|it| it.added.as_ref());
         let changes = record.changes();
-        let (changes, rest) = match by_code {
+        let (changes, rest) = match added {
             Some((_, made)) => changes.split_at(changes.len().min(*made)),
             None => (changes, &[][..]),
         };
@@ -573,7 +573,7 @@ impl<'s> Rebuilding<'s> {
         }
         let version = record.edits.version;
         self.provenance.apply_published(reversed);
-        if let Some((unit, _)) = by_code {
+        if let Some((unit, _)) = added {
             let mut overlay = Overlay::new(after);
             for change in rest {
                 let _ = overlay.apply(change.clone(), ids);

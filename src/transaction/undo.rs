@@ -237,9 +237,9 @@ impl UndoOrRedo {
         if let Ok(result) = &result {
             let made = (result.version, &result.changes);
             let session = turn.follow(result);
-            let by_code = history::record_published_undo(store, rewound, made);
+            let added = history::record_published_undo(store, rewound, made);
             let version = result.changed.then_some(result.version);
-            session.history.move_entry(attempt, by_code, version);
+            session.history.move_entry(attempt, added, version);
         }
         turn.end();
         result
@@ -271,8 +271,8 @@ impl UndoOrRedo {
                     }
                     // It has no effect on the document, so it is undone whatever follows.
                     let made = (on.base().version(), &Changes::default());
-                    let by_code = history::record_published_undo(store, rewound, made);
-                    state.history.move_entry(attempt, by_code, None);
+                    let added = history::record_published_undo(store, rewound, made);
+                    state.history.move_entry(attempt, added, None);
                     *attempt = attempt.anew();
                     continue;
                 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use doclock::document::{EditError, Mark, Selection, SplitPoint, check};
 use doclock::durable::DurableOptions;
 use doclock::history::{HistoryMode, HistoryOptions, UndoError};
+use doclock::schema::{NodeType, Schema};
 use doclock::transaction::TransactionResult;
 use doclock::{DataStore, Draft, Editor, NodeId, StoreOptions, View, dsl::*};
 
@@ -604,4 +605,37 @@ fn undo_04_a_conflict_of_a_restored_undo_names_the_other_editor() {
         panic!("no conflict");
     };
     assert_eq!(by, Some(("bob".into(), 3)));
+}
+
+/// The new child has an id that a repetition of the undo would not give it.
+#[test]
+fn undo_04_after_a_restart_a_history_begins_after_an_undo_that_added_a_child() {
+    let types = Schema::builder().node("list", NodeType::new().content("item+"));
+    let schema = types.node("item", NodeType::new().text(true));
+    let schema = Arc::new(schema.build().unwrap());
+    let options = || {
+        let store = StoreOptions::new().kept_commits(1 << 20);
+        later()
+            .keep_log(usize::MAX)
+            .store(store.schema(Arc::clone(&schema)))
+    };
+    let memory = Memory::default();
+    let live = memory.open(options());
+    let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(live.clone(), owner));
+    let item = |id: &str| text_node("item", "").with_id(id);
+    let list = element("list", [item("one")]).with_id("list");
+    bob.execute(create(list)).unwrap();
+    ann.execute(add_child(item("two"), 1).on("list")).unwrap();
+    bob.execute(delete_node().on("one")).unwrap();
+    ann.undo().commit().unwrap();
+    let added = image(&live.snapshot());
+    ann.execute(add_child(item("three"), 1).on("list")).unwrap();
+
+    let store = reopened(&memory, &live, options());
+    let ann = Editor::new(store.clone(), "ann").with_restored_history();
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 0));
+    ann.undo().commit().unwrap();
+    assert_eq!(image(&store.snapshot()), added);
+    ann.redo().commit().unwrap();
+    assert_eq!(image(&store.snapshot()), image(&live.snapshot()));
 }

@@ -4,6 +4,7 @@
 mod common;
 
 mod facts;
+mod filled;
 mod follow;
 mod groups;
 mod lag;

@@ -9,7 +9,7 @@ use doclock::{
     document::{EditError, Selection},
     dsl::*,
     history::{HistoryMode, HistoryOptions, UndoError},
-    schema::{NodeType, Schema},
+    schema::{AttributeSpec, NodeType, Schema, ValueType},
     transaction::{NodeOperation, Operation, OperationError},
 };
 
@@ -488,14 +488,19 @@ fn undo_03_an_inverse_that_fails_blocks_no_entry_and_is_tried_again() {
 /// An entry whose undo would violate the schema was on top of the history as well.
 #[test]
 fn undo_03_an_undo_that_would_violate_the_schema_blocks_no_entry() {
+    // No item can be added in the place of the last one.
+    let name = AttributeSpec::new(ValueType::String);
     let schema = Schema::builder()
         .node("page", NodeType::new().content("item+"))
-        .node("item", NodeType::new().text(true))
+        .node("item", NodeType::new().attribute("name", name.required()))
         .build()
         .unwrap();
     let store = DataStore::with_options(StoreOptions::new().schema(schema));
     let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
-    let item = |id: &str| text_node("item", id).with_id(id);
+    let item = |id: &str| {
+        let item = element("item", []).with_id(id);
+        item.with_attributes([("name", id.into())])
+    };
     run(&bob, create(element("page", [item("one")]).with_id("page")));
     run(&ann, create(element("page", [item("a")]).with_id("other")));
     run(&ann, add_child(item("two"), 1).on("page"));

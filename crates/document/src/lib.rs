@@ -146,7 +146,7 @@ pub mod internal {
     }
 
     pub mod fit {
-        pub use crate::fit::{FitEdit, edit};
+        pub use crate::fit::{FitEdit, edit, missing};
     }
 
     pub mod order {

@@ -6,6 +6,7 @@ use serde_json::Value;
 use smol_str::SmolStr;
 
 use super::Draft;
+use crate::document::fit::missing;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
@@ -354,6 +355,13 @@ impl Draft {
         self.schema().map_or(Ok(()), |schema| {
             schema.check(self.base(), &self.overlay, self.changes())
         })
+    }
+
+    /// Adds the children that nodes lack under the schema of the store after the changes so far.
+    pub(crate) fn complete(&mut self) -> Result<(), EditError> {
+        let of = |schema: &_| missing(schema, self.base(), &self.overlay, self.changes());
+        let mut missing = self.schema().map(of).into_iter().flatten();
+        missing.try_for_each(|(id, index, spec)| self.insert(spec, id, index).map(drop))
     }
 
     /// The rules for marks.

@@ -259,7 +259,13 @@ impl Draft {
         let Some(nodes) = &self.nodes else {
             return scope;
         };
-        let lacks = |granule: &_, rights| !nodes.covers(&self.overlay, granule, rights);
+        let has_made = |granule: &_| match (granule, &made.nodes) {
+            (Granule::Node(id), Some(made)) => made.own.contains(id),
+            _ => false,
+        };
+        let lacks = |granule: &_, rights| {
+            !has_made(granule) && !nodes.covers(&self.overlay, granule, rights)
+        };
         for change in made.changes() {
             // A node that is divided may have had its children before, or has them afterwards.
             let [before, after] = [&self.overlay, &made.overlay];

@@ -32,8 +32,11 @@ pub(super) struct HistoryEntry {
     pub(super) after: Option<Selection>,
     /// What it consists of.
     pub(super) units: SmallVec<[Arc<EditUnit>; 1]>,
-    /// What its inverse code changed when it was undone. It is in effect while the others are not.
-    pub(super) by_code: Option<Arc<EditUnit>>,
+    /// What was added when it was undone, by its inverse code or because the schema requires it,
+    /// and when it was redone. The first is in effect while the units are not.
+    pub(super) added: [SmallVec<[Arc<EditUnit>; 1]>; 2],
+    /// Whether inverse code changed the document when it was undone.
+    pub(super) is_by_code: bool,
     /// Code that runs when it is undone, in the order of the operations that brought it. An undo
     /// takes it out.
     pub(super) inverses: Vec<Callback>,
@@ -68,11 +71,11 @@ pub(in crate::transaction) struct Rewound {
     pub(super) undone: Option<Undone>,
     /// Whether inverse code ran.
     pub(super) ran_code: bool,
-    /// The unit of what the code changed, if it changed the document, and how many changes there
-    /// were before.
-    pub(super) by_code: Option<(Arc<EditUnit>, usize)>,
-    /// What the changes of the code do not tell.
-    pub(super) details_by_code: Vec<ChangeDetail>,
+    /// The unit of what the code changed and what the schema requires, if that changed the
+    /// document, and how many changes there were before.
+    pub(super) added: Option<(Arc<EditUnit>, usize)>,
+    /// What these changes do not tell.
+    pub(super) added_details: Vec<ChangeDetail>,
 }
 
 impl Rewound {
@@ -97,7 +100,8 @@ impl HistoryEntry {
             before: edit.before,
             after: edit.after,
             units: smallvec![unit],
-            by_code: None,
+            added: Default::default(),
+            is_by_code: false,
             inverses: edit.inverses,
             versions: smallvec![edit.version],
             refused: None,
@@ -141,35 +145,47 @@ impl HistoryEntry {
 
     /// The versions of its commits, if an undo of the entry undoes exactly those.
     pub(super) fn undone_versions(&self) -> Vec<u64> {
-        match self.inverses.is_empty() && self.by_code.is_none() {
+        match self.inverses.is_empty() && !self.is_by_code {
             true => self.versions.to_vec(),
             false => Vec::new(),
         }
+    }
+
+    /// Whether it has no code, and nothing was added when it was undone or redone.
+    fn is_plain(&self) -> bool {
+        self.inverses.is_empty() && self.added.iter().all(SmallVec::is_empty)
     }
 
     /// The units that an undo or a redo of it reversed, if the versions of its commits do not tell
     /// that.
     pub(super) fn reversed(&self, is_redo: bool, rewound: &Rewound) -> Option<ReversedEntry> {
         let is_cut = self.versions.first() == Some(&0);
-        if !is_cut && self.inverses.is_empty() && self.by_code.is_none() {
+        if !is_cut && self.is_plain() && rewound.added.is_none() {
             return None;
         }
-        let units = (self.units.to_vec(), is_redo);
-        let by_code = self.by_code.iter().cloned().collect();
-        let by_code = (by_code, !is_redo);
+        let units = self.in_order(is_redo);
         Some(ReversedEntry {
-            units: match is_redo {
-                true => vec![by_code, units],
-                false => vec![units, by_code],
-            },
-            by_code: rewound.by_code.clone(),
+            units: units
+                .map(|(units, in_effect)| (units.to_vec(), in_effect))
+                .into(),
+            added: rewound.added.clone(),
         })
+    }
+
+    /// The units that an undo or a redo of it reverses, and whether they come into effect.
+    fn in_order(&self, is_redo: bool) -> [(&[Arc<EditUnit>], bool); 3] {
+        let [by_undo, by_redo] = &self.added;
+        let (before, after) = match is_redo {
+            true => (by_undo, by_redo),
+            false => (by_redo, by_undo),
+        };
+        [(before, false), (&self.units, is_redo), (after, true)]
     }
 
     /// What it consists of, if that is one unit of edits.
     pub(super) fn only_unit(&self) -> Option<&Arc<EditUnit>> {
         match &self.units[..] {
-            [unit] if self.by_code.is_none() && self.inverses.is_empty() => Some(unit),
+            [unit] if self.is_plain() => Some(unit),
             _ => None,
         }
     }
@@ -197,14 +213,10 @@ impl HistoryEntry {
         on: &mut Draft,
     ) -> Result<(Option<Selection>, Undone), BlockedUndo> {
         store.undo_units(on, |undoing| {
-            let by_code = self.by_code.as_slice();
-            if is_redo {
-                undoing.set_in_effect(by_code, false, true)?;
-            }
-            undoing.set_in_effect(&self.units, is_redo, is_redo)?;
-            if !is_redo {
-                undoing.set_in_effect(by_code, true, true)?;
-            }
+            let [before, (units, _), after] = self.in_order(is_redo);
+            undoing.set_in_effect(before.0, false, true)?;
+            undoing.set_in_effect(units, is_redo, is_redo)?;
+            undoing.set_in_effect(after.0, true, true)?;
             let (unit, then) = match is_redo {
                 true => (self.units.last(), &self.after),
                 false => (self.units.first(), &self.before),
@@ -240,29 +252,31 @@ impl HistoryEntry {
                 .try_for_each(|code| call(code, on))
                 .map_err(UndoFailure::Inverse)?;
         }
-        let details = on.details().iter().filter(|_| runs_code);
-        let by_code = details.filter_map(|detail| {
+        // The selected node may no longer exist.
+        let _ = on.select(selection);
+        if let Err(violation) = on.check_schema() {
+            // What the newest entry leads back to was valid.
+            match newest.is_none() && on.complete().is_ok() {
+                true => on.check_schema().map_err(UndoFailure::Schema)?,
+                false => return Err(UndoFailure::Schema(violation)),
+            }
+        }
+        let details = on.details().iter().filter_map(|detail| {
             let change = detail.change.checked_sub(made)?;
             let what = detail.what.clone();
             Some(ChangeDetail { change, what })
         });
-        let details_by_code = by_code.collect();
-        let changed = runs_code
-            && of_the_document(on.changes().get(made..).unwrap_or_default())
-                .next()
-                .is_some();
+        let changed = of_the_document(on.changes().get(made..).unwrap_or_default())
+            .next()
+            .is_some();
         // The version that is published next: only the holder of the lock publishes.
         let unit = || EditUnit::new(on.base().version() + 1, owner.clone());
-        let by_code = changed.then(|| (unit(), made));
-        // The selected node may no longer exist.
-        let _ = on.select(selection);
-        on.check_schema().map_err(UndoFailure::Schema)?;
         Ok(Rewound {
             newest: newest.map(|unit| (Arc::clone(unit), is_redo)),
             undone,
             ran_code: runs_code,
-            by_code,
-            details_by_code,
+            added: changed.then(|| (unit(), made)),
+            added_details: details.collect(),
         })
     }
 }

@@ -438,14 +438,14 @@ impl History {
     }
 
     /// Moves the entry that was tried last to the other stack: it was undone or redone, by a commit
-    /// of this version if it changed the document. `by_code` is what inverse code changed, if some
-    /// ran.
+    /// of this version if it changed the document. `added` is what it changed besides, and whether
+    /// inverse code ran.
     ///
     /// If the entry was discarded meanwhile, it stays discarded.
     pub(super) fn move_entry(
         &mut self,
         attempt: &UndoAttempt,
-        by_code: Option<Option<Arc<EditUnit>>>,
+        (ran_code, added): (bool, Option<Arc<EditUnit>>),
         version: Option<u64>,
     ) {
         let direction = attempt.direction;
@@ -462,10 +462,11 @@ impl History {
         if let Some(version) = version {
             opposite.versions = smallvec::smallvec![version];
         }
-        if let Some(by_code) = by_code {
+        if ran_code {
             opposite.inverses = Vec::new();
-            opposite.by_code = by_code;
+            opposite.is_by_code = added.is_some();
         }
+        opposite.added[usize::from(direction == Direction::Redo)].extend(added);
         self.gone.push(entry);
         let other = match direction {
             Direction::Undo => Direction::Redo,
@@ -498,31 +499,31 @@ fn position(stack: &Stack, entry: &HistoryEntry) -> Option<usize> {
     stack.iter().rposition(|it| it.number == entry.number)
 }
 
-/// Records a published undo or redo in the provenance of the document. If inverse code of
-/// the entry ran, returns the unit of what that changed in the document, if anything.
+/// Records a published undo or redo in the provenance of the document. Returns whether inverse code
+/// of the entry ran, and the unit of what was added to the document, if anything.
 pub(super) fn record_published_undo(
     store: &DataStore,
     rewound: Rewound,
     (version, changes): (u64, &Changes),
-) -> Option<Option<Arc<EditUnit>>> {
+) -> (bool, Option<Arc<EditUnit>>) {
     let Rewound {
         newest: _,
         undone,
         ran_code,
-        by_code,
-        details_by_code,
+        added,
+        added_details,
     } = rewound;
-    let rest = by_code.as_ref().map(|(unit, made)| RecordedCommit {
+    let rest = added.as_ref().map(|(unit, made)| RecordedCommit {
         version,
         changes: changes.get(*made..).unwrap_or_default(),
-        details: &details_by_code,
+        details: &added_details,
         unit: Some(unit),
         selections: [None, None],
     });
     if let Some(undone) = undone {
         store.apply_published_undo(undone, changes, rest.as_ref());
     }
-    ran_code.then(|| by_code.map(|(unit, _)| unit))
+    (ran_code, added.map(|(unit, _)| unit))
 }
 
 impl UndoFailure {

@@ -104,7 +104,10 @@ impl History {
         let (Some(mut entry), Some(is_redo)) = (found, record.is_redo()) else {
             return false;
         };
-        Arc::make_mut(&mut entry).versions = smallvec![version];
+        let added = record.reversed.as_ref().and_then(|it| it.added.as_ref());
+        let changed = Arc::make_mut(&mut entry);
+        changed.versions = smallvec![version];
+        changed.added[usize::from(is_redo)].extend(added.map(|(unit, _)| Arc::clone(unit)));
         match is_redo {
             true => self.undo.push_back(entry),
             false => self.redo.push_back(entry),

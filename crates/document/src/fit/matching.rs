@@ -151,14 +151,19 @@ impl Fit<'_> {
         self.schema.is_isolating(node.kind)
     }
 
-    /// The types of new nodes that may come next, the plain text blocks first: paragraphs.
+    /// The types of new nodes that may come next, the plain text blocks first: paragraphs. Of parts
+    /// of a line, texts come first.
     fn candidates(self, kind: Symbol, state: StateId) -> Vec<(Symbol, StateId)> {
         let schema = self.schema;
         let next = schema.next_types(kind, state);
-        let next = next.filter(|(it, _)| !schema.is_inline(*it) && schema.can_be_made(*it));
+        let fits = |it| self.fills_lines || !schema.is_inline(it);
+        let next = next.filter(|(it, _)| fits(*it) && schema.can_be_made(*it));
         let mut next: Vec<_> = next.collect();
-        next.sort_by_key(|(it, _)| {
-            !schema.is_text_block(*it) || schema.is_defining(*it) || schema.is_code(*it)
+        next.sort_by_key(|(it, _)| match schema.is_inline(*it) {
+            true => 2 + usize::from(!schema.has_text(*it)),
+            false => usize::from(
+                !schema.is_text_block(*it) || schema.is_defining(*it) || schema.is_code(*it),
+            ),
         });
         next
     }

@@ -15,6 +15,7 @@ mod fitter;
 mod joins;
 mod lists;
 mod matching;
+mod missing;
 mod node;
 mod place;
 mod ranges;
@@ -35,6 +36,8 @@ use build::FitDocument;
 use node::{FitBody, FitNode, FitSlice};
 use place::FitPlace;
 
+pub use missing::missing;
+
 /// A tree after an edit, and the position of the caret in it.
 type Fitted = Option<(Rc<FitNode>, usize)>;
 
@@ -46,6 +49,8 @@ struct Fit<'s> {
     is_unsure: &'s Cell<bool>,
     /// Spends steps. Returns `false` if there are no more.
     spend: &'s dyn Fn(usize) -> bool,
+    /// Whether new nodes may also be parts of a line of text, where nothing else fits.
+    fills_lines: bool,
 }
 
 /// A new node with the content that it needs.
@@ -68,6 +73,7 @@ fn unlimited<'s>(schema: &'s Schema, is_unsure: &'s Cell<bool>) -> Fit<'s> {
         schema,
         is_unsure,
         spend: &|_| true,
+        fills_lines: false,
     }
 }
 
@@ -160,6 +166,7 @@ pub fn edit<E: BlockEdits>(
             schema,
             is_unsure: &is_unsure,
             spend: &|steps| on.spend_steps(&|_| steps).is_ok(),
+            fills_lines: false,
         };
         let visit = |node: &Node| visit(on, node);
         let whole = matches!(edit, FitEdit::DeleteBlock);
@@ -175,11 +182,7 @@ pub fn edit<E: BlockEdits>(
         // There may be none because there were no more steps.
         on.spend_steps(&|_| 0)?;
         if let Some((tree, caret)) = fitted {
-            let fit = Fit {
-                schema,
-                is_unsure: &is_unsure,
-                spend: &|_| true,
-            };
+            let fit = unlimited(schema, &is_unsure);
             // Of a selection elsewhere, nothing moves.
             let is_here = match on.selected() {
                 Some(Selection::Text(TextSelection { anchor, focus, .. })) => {

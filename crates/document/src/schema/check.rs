@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smol_str::SmolStr;
 
 use super::automaton::Symbol;
-use super::content::{ChildTypes, Misfit};
+use super::content::{ChildTypes, CompiledContent, Misfit};
 use super::error::SchemaViolation;
 use super::touched::{TouchedChildren, TouchedMarks, TouchedNodes};
 use super::{Schema, TypeRules};
@@ -174,6 +174,54 @@ impl Schema {
         })
     }
 
+    /// The nodes whose children are not what their types require after changes. The arguments are
+    /// those of [`check`](Self::check).
+    pub(crate) fn misfits(
+        &self,
+        base: &impl View,
+        after: &impl View,
+        changes: &[Change],
+    ) -> Vec<NodeId> {
+        let touched = TouchedNodes::by(changes, base, after);
+        let lists = touched.lists(base, after, |_| true);
+        let misfits = lists.filter(|(node, list)| {
+            let rules = self.rules(&node.kind);
+            rules.is_some_and(|rules| {
+                let content = &rules.content;
+                self.check_order(content, node, list, base, after).is_err()
+            })
+        });
+        misfits.map(|(node, _)| node.id.clone()).collect()
+    }
+
+    /// Checks the types of the children of a node, and their order.
+    fn check_order(
+        &self,
+        content: &CompiledContent,
+        node: &Node,
+        list: &TouchedChildren<'_>,
+        base: &impl View,
+        after: &impl View,
+    ) -> Result<(), Misfit> {
+        let new = |index| self.symbol_of_child(after, node, index);
+        let new = ChildTypes {
+            len: node.children.len(),
+            symbol: &new,
+        };
+        match list {
+            TouchedChildren::Same => Ok(()),
+            TouchedChildren::All => content.check(&new),
+            TouchedChildren::Edited(before, kept) => {
+                let old = |index| self.symbol_of_child(base, before, index);
+                let old = ChildTypes {
+                    len: before.children.len(),
+                    symbol: &old,
+                };
+                content.recheck(&old, &new, *kept)
+            }
+        }
+    }
+
     fn check_list(
         &self,
         node: &Node,
@@ -183,24 +231,8 @@ impl Schema {
     ) -> Result<(), SchemaViolation> {
         let rules = self.rules_of(node)?;
         let content = &rules.content;
-        let new = |index| self.symbol_of_child(after, node, index);
-        let new = ChildTypes {
-            len: node.children.len(),
-            symbol: &new,
-        };
-        let checked = match list {
-            TouchedChildren::Same => Ok(()),
-            TouchedChildren::All => content.check(&new),
-            TouchedChildren::Edited(before, kept) => {
-                let old = |index| self.symbol_of_child(base, before, index);
-                let old = ChildTypes {
-                    len: before.children.len(),
-                    symbol: &old,
-                };
-                content.recheck(&old, &new, kept)
-            }
-        };
-        checked.map_err(|misfit| misplaced(node, content.source(), misfit, after))?;
+        self.check_order(content, node, &list, base, after)
+            .map_err(|misfit| misplaced(node, content.source(), misfit, after))?;
         if rules.marks.is_none() {
             return Ok(());
         }
