@@ -51,6 +51,6 @@ pub(crate) use doclock_document::internal::{
     AssemblyError, BlockedUndo, Budget, ChangeDetail, Composer, DocumentHead, EditUnit,
     MarkCoverage, MarkRules, NodeTable, Numbering, OBJECT, Overlay, OverlaySavepoint, PieceMap,
     PinnedVersion, Provenance, RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits,
-    SilentReversal, Tokens, TrackedPosition, Undoing, block_edits, check_room, cost, fit, order,
-    plan, same, table, value, walk,
+    SilentReversal, Tokens, TrackedPosition, Typed, Undoing, block_edits, check_room, cost, fit,
+    order, plan, same, table, value, walk,
 };

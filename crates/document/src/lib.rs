@@ -73,6 +73,8 @@ mod plan;
 #[allow(missing_docs, missing_debug_implementations)]
 mod sequence_edit;
 #[allow(missing_docs, missing_debug_implementations)]
+mod typed;
+#[allow(missing_docs, missing_debug_implementations)]
 mod value;
 #[allow(missing_docs, missing_debug_implementations)]
 mod walk;
@@ -132,6 +134,7 @@ pub mod internal {
         AssemblyError, DocumentHead, MissingNodes, NodeTable, Numbering, PinnedVersion, Tokens,
         check_room,
     };
+    pub use crate::typed::Typed;
 
     pub mod cost {
         pub use crate::limits::cost::{

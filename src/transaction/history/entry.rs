@@ -5,10 +5,9 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use super::grouping::Typed;
 use super::{Direction, Edit};
 use crate::document::schema::SchemaViolation;
-use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection};
+use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection, Typed};
 use crate::id::OwnerId;
 use crate::store::{DataStore, Draft, ReversedEntry, Undone};
 use crate::time::MonotonicTime;

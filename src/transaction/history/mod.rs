@@ -51,12 +51,11 @@ use crossbeam_channel::Receiver;
 use entry::{HistoryEntry, of_the_document};
 pub(super) use entry::{Rewound, UndoFailure};
 use event::Listeners;
-pub(super) use grouping::Typed;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection};
+use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection, Typed};
 use crate::id::OwnerId;
 use crate::store::{DataStore, Draft, ReversedEntry, TransactionKind};
 use crate::time::MonotonicTime;

@@ -9,9 +9,8 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::grouping::Typed;
 use super::{Edit, History, HistoryEntry, HistoryEventKind, HistoryOptions};
-use crate::document::SilentReversal;
+use crate::document::{SilentReversal, Typed};
 use crate::id::OwnerId;
 use crate::store::{CommitRecord, DataStore, FollowerId, KeptHistory, TransactionResult};
 
