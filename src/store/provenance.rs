@@ -307,7 +307,7 @@ impl DataStore {
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, BlockedUndo>,
     ) -> Result<(R, Undone), BlockedUndo> {
         let overlay = &mut draft.overlay;
-        let recorded = self.recorded();
+        let mut recorded = self.recorded();
         if overlay.base().version() == recorded.version {
             debug_assert_eq!(recorded.provenance.differs_from(&*overlay), None);
         }

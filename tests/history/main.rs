@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod carets;
 mod facts;
 mod filled;
 mod follow;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::{AttributeValue, Attributes, Mark, Marks, Node, Selection, value};
+use super::{AttributeValue, Attributes, Mark, Marks, Node, Position, Selection, View, value};
 use crate::id::NodeId;
 
 /// A position among the children of a node.
@@ -454,6 +454,33 @@ impl Change {
             _ => 0,
         };
         size_of::<Self>() + content
+    }
+
+    /// Where it changed something, if that is in the document `after` it and later changes.
+    pub(crate) fn place(&self, after: &impl View) -> Option<Position> {
+        let (id, offset) = match self {
+            Self::SpliceText { id, at, .. } => (id, *at),
+            Self::SetMarks { id, marks } => {
+                let marks = marks.removed.iter().chain(marks.added.iter());
+                (id, marks.map(|mark| mark.bounds().start).min().unwrap_or(0))
+            }
+            Self::RemoveSubtree { at, .. } => {
+                let ChildPosition { parent, index } = at.as_ref()?;
+                let children = &after.node(parent)?.children;
+                let last = children.len().saturating_sub(1);
+                (children.get(*index.min(&last)).unwrap_or(parent), 0)
+            }
+            Self::InsertSubtree { nodes, .. } => (&nodes.first()?.id, 0),
+            Self::MoveNode { id, .. } | Self::PatchAttrs { id, .. } | Self::SetType { id, .. } => {
+                (id, 0)
+            }
+            Self::SplitNode { right, .. } => (&right.id, 0),
+            Self::JoinNodes { id, at, .. } => (id, at.text),
+            Self::SetRoot { after, .. } => (after.as_ref()?, 0),
+            Self::SetSelection { .. } => return None,
+        };
+        let node = after.node(id)?;
+        Some(Position::new(node.id.clone(), offset))
     }
 
     /// Whether it changes the document, and not only the selection.

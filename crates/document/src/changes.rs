@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::{SmallVec, smallvec};
 
-use super::Change;
+use super::{Change, Position, Selection, View};
 
 /// The changes of a commit, in order.
 ///
@@ -28,6 +28,34 @@ use super::Change;
 pub struct Changes(Option<Arc<SmallVec<[Change; 1]>>>);
 
 impl Changes {
+    /// Returns the place of the first of these changes whose node is in the document `after` all of
+    /// them: an interface scrolls there after an undo. Of a node that was removed it is the node
+    /// that follows it, or its parent. Returns `None` if there is no such node.
+    ///
+    /// ```
+    /// use doclock::document::Position;
+    /// use doclock::{DataStore, Editor, dsl::*};
+    ///
+    /// let editor = Editor::new(DataStore::new(), "ann");
+    /// editor.execute(create(text_node("paragraph", "one").with_id("p")))?;
+    /// editor.execute(insert_text(3, " two").on("p"))?;
+    /// let changes = editor.undo().commit()?.changes;
+    /// let place = changes.first_place(&editor.store().snapshot());
+    /// assert_eq!(place, Some(Position::new("p", 3)));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn first_place(&self, after: &impl View) -> Option<Position> {
+        self.iter().enumerate().find_map(|(nth, change)| {
+            let place = change.place(after)?;
+            let mut place = Selection::caret(place.node_id, place.offset);
+            place.follow(&Change::sequence_edits(&self[nth + 1..]));
+            match place {
+                Selection::Text(text) if after.contains(&text.focus.node_id) => Some(text.focus),
+                _ => None,
+            }
+        })
+    }
+
     /// An empty list that takes one change without an allocation.
     #[doc(hidden)]
     pub fn with_room() -> Self {

@@ -929,7 +929,7 @@ impl Provenance {
     }
 
     /// Marks the ends of the selection after the newest commit.
-    fn place_selection_after(&mut self) {
+    pub(super) fn place_selection_after(&mut self) {
         if let Some((unit, selection)) = self.after.take() {
             self.place_carets(unit, 2, &selection);
         }

@@ -104,7 +104,9 @@ impl UnitReversal {
 
 impl Provenance {
     /// Begins an undo or a redo. All earlier commits are recorded.
-    pub fn undoing<'a>(&'a self, document: &'a mut Overlay, ids: &'a NodeIds) -> Undoing<'a> {
+    pub fn undoing<'a>(&'a mut self, document: &'a mut Overlay, ids: &'a NodeIds) -> Undoing<'a> {
+        // Its place is one of the document before the undo.
+        self.place_selection_after();
         Undoing {
             draft: ProvenanceDraft {
                 base: self,
