@@ -334,8 +334,8 @@ impl World {
         self.added += usize::from(result.changes.iter().any(is_new));
     }
 
-    /// Undoes or redoes. Returns whether that was done: an edit of another editor can be in its way,
-    /// or a child is where no added one would help.
+    /// Undoes or redoes. Returns whether that was done: an edit of another editor can be in its
+    /// way, or a child is where no added one would help.
     fn turn(&mut self, who: usize, redo: bool) -> Result<bool, String> {
         let person = &self.people[who];
         let outcome = match redo {
