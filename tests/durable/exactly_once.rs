@@ -240,6 +240,49 @@ fn dead_revived_pruned_and_removed_events_stay_so_after_a_restart() {
     );
 }
 
+/// It was too old after a restart: the watermark of a prune was stored, and the event was not.
+#[test]
+fn inbox_05_an_event_that_is_not_done_outlives_a_prune_and_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("copy.doclock");
+    let day = |day: u64| SystemTime::UNIX_EPOCH + Duration::from_secs(24 * 3600 * day);
+    after_each_end(
+        |store| {
+            let inbox = Inbox::new(store, "payments");
+            let message = |id| (id, day(10), ());
+            let transient = |_: &mut doclock::Draft, _: &_| Err(HandlerError::transient("later"));
+            let retried = inbox.process(&message("waiting"), transient);
+            assert!(matches!(retried, Ok(Outcome::Retry { .. })));
+            let claims = ["given up", "claimed"].map(|id| inbox.claim(&message(id)).unwrap());
+            let [given_up, claimed] = claims;
+            deliver(&inbox, ("bad revived", 10));
+            assert!(inbox.revive("bad revived"));
+            for old in ["finished", "gone"] {
+                drop(inbox.claim(&message(old)).unwrap());
+            }
+            deliver(&inbox, ("new", 15));
+            assert_eq!(inbox.prune(day(20)), 1);
+            drop(given_up);
+            deliver(&inbox, ("finished", 10));
+            let _ = std::fs::remove_file(&copy);
+            store.backup(&copy).unwrap();
+            store.wait_durable(add(store, "last")).wait().unwrap();
+            std::mem::forget(claimed);
+        },
+        |store| {
+            for store in [store, &DataStore::open(&copy).unwrap()] {
+                let inbox = Inbox::new(store, "payments");
+                assert_eq!(deliver(&inbox, ("finished", 10)), Outcome::Duplicate);
+                assert_eq!(deliver(&inbox, ("unknown", 10)), Outcome::TooOld);
+                for event in ["waiting", "given up", "claimed", "bad revived", "gone"] {
+                    let claim = inbox.claim(&(event, day(10), ()));
+                    assert!(claim.is_ok(), "{event}: {claim:?}");
+                }
+            }
+        },
+    );
+}
+
 #[test]
 fn durable_04_a_lease_lasts_until_its_end_across_a_restart() {
     let tokens = std::cell::Cell::new([doclock::FencingToken::from(0); 4]);

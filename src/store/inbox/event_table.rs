@@ -238,8 +238,7 @@ impl EventTable {
             return;
         };
         event.attempts -= 1;
-        let is_old = event.sent_at.is_some() && event.sent_at <= self.watermark;
-        if event.attempts == 0 && !is_old {
+        if event.attempts == 0 && !event.is_old(self.watermark) {
             self.not_done.remove(id);
             // It is stored if it was revived.
             self.note_forgotten(id);
@@ -337,13 +336,18 @@ impl EventTable {
         event.attempts = 0;
         event.state = EventProgress::due(now);
         if let Some(changed) = &mut self.changed {
-            changed.revived(id, event.sent_at);
+            changed.due(id, event.sent_at);
         }
         true
     }
 }
 
 impl EventRecord {
+    /// Whether its message is too old for an event without a record.
+    fn is_old(&self, watermark: Option<SystemTime>) -> bool {
+        self.sent_at.is_some() && self.sent_at <= watermark
+    }
+
     /// How it died, if it is dead.
     fn death(&self) -> Option<&DeadEvent> {
         match &self.state {

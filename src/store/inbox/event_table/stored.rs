@@ -1,7 +1,8 @@
 //! The events of an inbox, as a journal stores them.
 //!
-//! Done and dead events are stored, and the watermark. Claims, waits and counts are not: after an
-//! open each other event has all its attempts again.
+//! Done and dead events are stored, the watermark, and the other events that were sent no later:
+//! without a record they would be too old. Claims, waits and counts are not stored: after an open
+//! each of the other events has all its attempts again.
 
 use std::time::SystemTime;
 
@@ -36,7 +37,7 @@ enum StoredState {
         cause: DeadLetterCause,
         error: String,
     },
-    /// It was revived.
+    /// It was revived, or was sent no later than the watermark.
     Due,
 }
 
@@ -117,7 +118,7 @@ impl InboxChanges {
         self.set(id, attempted, state);
     }
 
-    pub(super) fn revived(&mut self, id: &str, sent_at: Option<SystemTime>) {
+    pub(super) fn due(&mut self, id: &str, sent_at: Option<SystemTime>) {
         self.set(&SmolStr::new(id), (sent_at, 0), StoredState::Due);
     }
 }
@@ -141,9 +142,15 @@ impl EventTable {
         }
     }
 
-    /// Notes the newest time of sending of all forgotten events.
-    pub(super) fn note_watermark(&mut self) {
+    /// Notes the newest time of sending of all forgotten events, which has risen.
+    pub(super) fn note_watermark(&mut self, before: Option<SystemTime>) {
         if let (Some(changed), Some(sent_at)) = (&mut self.changed, self.watermark) {
+            for (id, event) in &self.not_done {
+                let is_old = event.is_old(self.watermark) && !event.is_old(before);
+                if is_old && event.death().is_none() {
+                    changed.due(id, event.sent_at);
+                }
+            }
             changed.watermark(sent_at);
         }
     }
@@ -180,8 +187,10 @@ impl EventTable {
             }
         }
         for (id, event) in &self.not_done {
-            if let Some(death) = event.death() {
-                all.died(id, (event.sent_at, event.attempts), death, now);
+            match event.death() {
+                Some(death) => all.died(id, (event.sent_at, event.attempts), death, now),
+                None if event.is_old(self.watermark) => all.due(id, event.sent_at),
+                None => {}
             }
         }
         for (sent_at, death) in self.without_id.all() {
