@@ -591,6 +591,7 @@ fn samples_of_commits() -> Vec<Sample> {
         ("leaseTargetEmpty", LeaseError::EmptyTarget),
         ("leaseNoDuration", LeaseError::NoDuration),
         ("leaseTooLong", LeaseError::TooLong { duration: Duration::MAX }),
+        ("commitReadOnly", LeaseError::ReadOnly(Box::new(CommitError::ReadOnly { cause: None }))),
     ]));
     all.extend(samples_of([("inboxInUse", inbox_in_use())]));
     all.extend(samples_of([

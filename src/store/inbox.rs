@@ -275,7 +275,8 @@ impl Inbox {
 
     /// Gives a dead event all its attempts again. Returns whether the event was dead.
     ///
-    /// The inbox keeps no messages, so the message must be delivered again.
+    /// The inbox keeps no messages, so the message must be delivered again. Returns `false` also if
+    /// the store is [durable](crate::durable) and read-only: the event stays dead.
     ///
     /// ```
     /// use doclock::{DataStore, inbox::{HandlerError, Inbox, Outcome}};
@@ -290,7 +291,7 @@ impl Inbox {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn revive(&self, id: &str) -> bool {
-        self.with_inbox(|events, now| events.revive(id, now))
+        self.change(false, |events, now| events.revive(id, now))
     }
 
     /// Forgets all done or dead events that were sent before this moment. Returns how many.
@@ -355,7 +356,8 @@ impl Inbox {
     /// Forgets a dead event, with or without a time of sending. Returns whether the event was dead.
     ///
     /// A dead event has had no effect, so no effect happens twice. A later delivery of its message
-    /// is attempted as a new one.
+    /// is attempted as a new one. Returns `false` also if the store is [durable](crate::durable)
+    /// and read-only: the event stays dead.
     ///
     /// ```
     /// use doclock::{DataStore, inbox::{HandlerError, Inbox}};
@@ -370,7 +372,7 @@ impl Inbox {
     /// # Ok::<(), doclock::lock::LockError>(())
     /// ```
     pub fn forget(&self, id: &str) -> bool {
-        self.with_inbox(|events, _| events.forget(id))
+        self.change(false, |events, _| events.forget(id))
     }
 
     /// Removes the inbox with all its records, and frees its memory.
@@ -380,6 +382,9 @@ impl Inbox {
     ///
     /// Afterwards no event is known to be done: a redelivered message has its effect again. So
     /// remove an inbox only when its messages cannot arrive any more.
+    ///
+    /// In a store that is [durable](crate::durable) and read-only, the removal is not stored: the
+    /// records are there again after the next open.
     ///
     /// Handles of the inbox stay usable. The next message makes the inbox anew, through an old
     /// handle or through one from [`Inbox::new`] with the same name. Stale claims end: a commit
@@ -403,7 +408,7 @@ impl Inbox {
     }
 
     /// Forgets in pieces, so that readers do not wait for long. Returns how many events were
-    /// forgotten.
+    /// forgotten; none in a read-only store.
     fn in_pieces(
         &self,
         forget: impl Fn(&mut EventTable, usize, MonotonicTime) -> (usize, bool),
@@ -411,7 +416,7 @@ impl Inbox {
         const PIECE: usize = 256;
         let mut forgotten = 0;
         loop {
-            let (more, over) = self.with_inbox(|events, now| forget(events, PIECE, now));
+            let (more, over) = self.change((0, true), |events, now| forget(events, PIECE, now));
             forgotten += more;
             if over {
                 return forgotten;
@@ -422,6 +427,15 @@ impl Inbox {
     /// Returns the metrics and the state of the inbox.
     pub fn stats(&self) -> InboxStats {
         self.with_inbox(|events, _| events.stats())
+    }
+
+    /// Changes records. If the store is read-only, nothing changes, because it would not be stored,
+    /// and this returns `refused`.
+    fn change<R>(&self, refused: R, code: impl FnOnce(&mut EventTable, MonotonicTime) -> R) -> R {
+        self.with_inbox(|events, now| match self.store.is_read_only() {
+            true => refused,
+            false => code(events, now),
+        })
     }
 
     fn with_inbox<R>(&self, code: impl FnOnce(&mut EventTable, MonotonicTime) -> R) -> R {

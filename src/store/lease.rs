@@ -112,7 +112,7 @@ impl Leases {
     ///
     /// [`LeaseError::Conflict`]: one of the targets is leased already; the error reports the owner
     /// and the remaining time. Other errors report that there is no target, or one with an empty
-    /// id, no duration, or too long a one.
+    /// id, no duration, or too long a one, or that the store is read-only.
     pub fn acquire(
         &self,
         targets: impl Into<LeaseTargets>,
@@ -218,9 +218,17 @@ impl DataStore {
         if duration.is_zero() {
             return Err(LeaseError::NoDuration);
         }
+        self.check_leases_change()?;
         let now = self.monotonic();
         let expiry = Expiry::after(now, duration).ok_or(LeaseError::TooLong { duration })?;
         Ok((now, expiry))
+    }
+
+    /// Refuses a change of the leases if the store is read-only. The published version must be
+    /// locked: then a close comes later, and stores the change.
+    fn check_leases_change(&self) -> Result<(), LeaseError> {
+        let checked = self.check_writable();
+        checked.map_err(|refusal| LeaseError::ReadOnly(Box::new(refusal)))
     }
 }
 
@@ -302,7 +310,8 @@ impl Lease {
     /// # Errors
     ///
     /// [`LeaseError::Lost`]: the lease has ended. It stays ended, even if its targets are not
-    /// leased again. Other errors report that there is no duration, or too long a one.
+    /// leased again. Other errors report that there is no duration, or too long a one, or that the
+    /// store is read-only.
     pub fn renew(&mut self, duration: Duration) -> Result<(), LeaseError> {
         let mut published = self.store.0.document.published.lock();
         let (now, expiry) = self.store.until(duration)?;
@@ -324,9 +333,11 @@ impl Lease {
     /// # Errors
     ///
     /// [`LeaseError::Lost`]: the lease has ended already. Nothing is left to release, but work done
-    /// under it may have run beside that of the next owner.
+    /// under it may have run beside that of the next owner. [`LeaseError::ReadOnly`]: the store is
+    /// read-only.
     pub fn release(self) -> Result<(), LeaseError> {
         let mut published = self.store.0.document.published.lock();
+        self.store.check_leases_change()?;
         let now = self.store.monotonic();
         let leases = &published.leases;
         if leases.live(self.holding.token, now).is_none() {

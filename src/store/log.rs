@@ -709,9 +709,11 @@ impl DataStore {
         }
     }
 
-    /// Runs code while no commit can be published.
-    pub(super) fn with_log_locked(&self, code: impl FnOnce()) {
+    /// Runs code while no commit can be published, and no lease or inbox changes.
+    pub(super) fn without_changes(&self, code: impl FnOnce()) {
+        let _bookkeeping = self.0.bookkeeping.lock();
         let _log = self.0.log.records.lock();
+        let _published = self.0.document.published.lock();
         code();
     }
 

@@ -494,6 +494,77 @@ fn a_worker_of_a_store_that_became_read_only_returns_its_messages() {
     assert_eq!(interrupted.cause.code(), "commitReadOnly");
 }
 
+/// Each succeeded and was not stored, so two owners had the same target after the next open.
+#[test]
+fn durable_04_a_store_that_became_read_only_changes_no_lease_and_no_event() {
+    for failure in [None, Some(Failure::Before)] {
+        let memory = Memory::default();
+        let store = memory.open(DurableOptions::new());
+        let inbox = Inbox::new(&store, "payments");
+        deliver(&inbox, ("bad", 1));
+        deliver(&inbox, ("old", 1));
+        let mut lease = store.leases().acquire("held", "ann", MINUTE).unwrap();
+        store.wait_durable(add(&store, "a")).wait().unwrap();
+        let ends = lease.expires_at();
+        match failure {
+            None => drop(store.close().unwrap()),
+            Some(failure) => {
+                memory.fail_at(1, failure);
+                let node = create(text_node("paragraph", "b"));
+                TransactionManager::new(store.clone())
+                    .execute(node)
+                    .unwrap_err();
+            }
+        }
+        let other = store.leases().acquire("free", "ann", MINUTE).map(drop);
+        for outcome in [other, lease.renew(60 * MINUTE), lease.release()] {
+            let error = outcome.unwrap_err();
+            assert_eq!(error.code(), "commitReadOnly", "{error}");
+        }
+        let found = store.leases().list();
+        assert_eq!((found.len(), found[0].expires_at), (1, ends));
+        let late = SystemTime::now();
+        assert!(!inbox.revive("bad") && !inbox.forget("bad"));
+        assert_eq!(
+            (inbox.prune(late), inbox.prune_untimed(Duration::ZERO)),
+            (0, 0)
+        );
+        assert_eq!(inbox.dead_letters().len(), 1);
+        drop((store, inbox));
+        memory.mend();
+        let store = memory.open(DurableOptions::new());
+        assert_eq!(store.leases().list(), found);
+        assert_eq!(Inbox::new(&store, "payments").dead_letters().len(), 1);
+    }
+}
+
+#[test]
+fn durable_04_each_lease_that_was_acquired_before_a_close_is_stored() {
+    for _ in 0..20 {
+        let memory = Memory::default();
+        let store = memory.open(later());
+        let acquired = std::thread::scope(|threads| {
+            let acquire = |nth: usize| {
+                let leases = store.leases();
+                let targets = (0..9_000).map(move |target| format!("{nth} {target}"));
+                let acquired = targets.map_while(move |it| leases.acquire(it, "ann", MINUTE).ok());
+                acquired.map(|it| it.fencing_token()).collect::<Vec<_>>()
+            };
+            let running = [0, 1].map(|nth| threads.spawn(move || acquire(nth)));
+            while store.leases().list().is_empty() {
+                std::thread::yield_now();
+            }
+            store.close().unwrap();
+            running.map(|thread| thread.join().unwrap()).concat()
+        });
+        drop(store);
+        let leases = memory.open(DurableOptions::new()).leases();
+        for token in acquired {
+            assert!(leases.by_token(token).is_some(), "{token}");
+        }
+    }
+}
+
 /// Once its note stayed when another lease took its place, so it returned after a restart.
 #[test]
 fn durable_04_a_lease_that_ended_does_not_return_by_another_clock() {

@@ -1,8 +1,7 @@
 //! Unit tests of `src/store/durable/writer.rs`.
 
-use std::time::Duration;
-
 use super::*;
+use crate::inbox::Inbox;
 use crate::store::durable::{DurableOptions, Forgetful};
 
 /// An open that fails between the two drops such a writer.
@@ -17,11 +16,10 @@ fn a_writer_that_was_never_begun_is_dropped_without_a_wait() {
 fn a_closed_store_keeps_no_notes() {
     let store = DataStore::open_journal(Forgetful, DurableOptions::new()).unwrap();
     store.close().unwrap();
-    let mut lease = store
-        .leases()
-        .acquire("a", "ann", Duration::from_secs(60))
-        .unwrap();
-    lease.renew(Duration::from_secs(60)).unwrap();
+    // It has a dead letter then.
+    let inbox = Inbox::new(&store, "inbox");
+    inbox.process(&("", 1), |_, _| Ok(())).unwrap();
+    assert_eq!(inbox.dead_letters().len(), 1);
     let writer = store.0.writer.as_ref().unwrap();
     assert_eq!(writer.shared.state.lock().notes.len(), 0);
 }

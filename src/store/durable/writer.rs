@@ -64,8 +64,8 @@ pub(super) struct WriterStart {
 struct SharedWriter {
     /// The last version that is durable.
     version: AtomicU64,
-    /// Whether commits are refused. Set with the log locked if the store is closed, so that no
-    /// commit is accepted that is not written.
+    /// Whether commits are refused, and other changes. Set while there is none if the store is
+    /// closed, so that nothing is accepted that is not written.
     refuses: AtomicBool,
     /// Whether a thread has to be called to find new commits. The one that writes looks for commits
     /// once more after it was set, so none is overlooked.
@@ -351,7 +351,7 @@ impl Writer {
     }
 
     pub(super) fn close(&self, store: &DataStore) -> Result<CloseReport, DurabilityError> {
-        store.with_log_locked(|| self.shared.refuses.store(true, Ordering::Relaxed));
+        store.without_changes(|| self.shared.refuses.store(true, Ordering::Relaxed));
         match self.shared.close() {
             Err(DurabilityError::Closed { .. }) | Ok(_) => Ok(self.shared.state.lock().report),
             Err(failed) => Err(failed),

@@ -8,6 +8,7 @@ use super::{LeaseHolder, LeaseInfo};
 use crate::codes::{Retry, codes};
 use crate::id::FencingToken;
 use crate::millis;
+use crate::store::CommitError;
 use crate::time::MonotonicTime;
 
 /// An error of a lease: it was not taken, renewed or released, or cannot be required.
@@ -40,6 +41,10 @@ pub enum LeaseError {
         /// The requested duration.
         duration: Duration,
     },
+    /// The store is [durable](crate::durable) and read-only, so the change would not be stored: the
+    /// error is [`CommitError::ReadOnly`].
+    #[error(transparent)]
+    ReadOnly(Box<CommitError>),
 }
 
 codes! { LeaseError {
@@ -50,6 +55,7 @@ codes! { LeaseError {
     Self::EmptyTarget => "leaseTargetEmpty";
     Self::NoDuration => "leaseNoDuration";
     Self::TooLong { duration } => "leaseTooLong" { duration_ms: millis::number(*duration) };
+    Self::ReadOnly(refusal) => as refusal;
 }}
 
 impl From<LeaseHolder> for LeaseError {
