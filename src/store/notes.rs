@@ -137,39 +137,25 @@ impl ReceiptNote {
 impl LeaseNote {
     /// The note of a lease that was taken or renewed now.
     fn new(holding: &Holding, now: MonotonicTime) -> Self {
-        let Holding {
-            targets,
-            owner,
-            token,
-            expiry,
-        } = holding;
         Self {
-            targets: targets.clone(),
-            owner: owner.clone(),
-            token: *token,
-            ends: Date(expiry.date),
-            lasts: expiry.left(now).as_nanos() as u64,
+            targets: holding.targets.clone(),
+            owner: holding.owner.clone(),
+            token: holding.token,
+            ends: Date(holding.expiry.date),
+            lasts: holding.expiry.left(now).as_nanos() as u64,
         }
     }
 
     /// The lease, or its token if it has ended.
     fn restored(self, calendar: &Calendar) -> Result<Holding, FencingToken> {
-        let Self {
-            targets,
-            owner,
-            token,
-            ends,
-            lasts,
-        } = self;
-        match calendar.expiry(ends, Duration::from_nanos(lasts)) {
-            Some(expiry) => Ok(Holding {
-                targets,
-                owner,
-                token,
-                expiry,
-            }),
-            None => Err(token),
-        }
+        let lasts = Duration::from_nanos(self.lasts);
+        let expiry = calendar.expiry(self.ends, lasts).ok_or(self.token)?;
+        Ok(Holding {
+            targets: self.targets,
+            owner: self.owner,
+            token: self.token,
+            expiry,
+        })
     }
 }
 

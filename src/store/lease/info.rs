@@ -52,16 +52,11 @@ impl LeaseInfo {
 impl fmt::Display for LeaseInfo {
     /// Formats like `the lease of teller-1 on node ann, node bob (fencing token 16)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            targets,
-            owner_id,
-            fencing_token,
-            ..
-        } = self;
+        let (owner, token) = (Brief(&self.owner_id), self.fencing_token);
+        let targets = &self.targets;
         write!(
             f,
-            "the lease of {} on {targets} (fencing token {fencing_token})",
-            Brief(owner_id)
+            "the lease of {owner} on {targets} (fencing token {token})"
         )
     }
 }
@@ -95,17 +90,11 @@ impl LeaseHolder {
 impl fmt::Display for LeaseHolder {
     /// Formats like `node ann is leased by teller-2 for another 4.2s (fencing token 17)`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let LeaseInfo {
-            owner_id,
-            fencing_token,
-            ..
-        } = &self.lease;
+        let (owner, token) = (Brief(&self.lease.owner_id), self.lease.fencing_token);
+        let (target, left) = (&self.target, self.remaining);
         write!(
             f,
-            "{} is leased by {} for another {:.1?} (fencing token {fencing_token})",
-            self.target,
-            Brief(owner_id),
-            self.remaining
+            "{target} is leased by {owner} for another {left:.1?} (fencing token {token})"
         )
     }
 }

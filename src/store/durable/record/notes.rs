@@ -72,18 +72,9 @@ impl<'a> RecordWriter<'a> {
                     None => write_commit(self, result, None),
                 }
             }
-            Note::Event(note) => {
-                self.number(EVENT)?;
-                self.serialized(note)
-            }
-            Note::Watermark(note) => {
-                self.number(WATERMARK)?;
-                self.serialized(note)
-            }
-            Note::Lease(note) => {
-                self.number(LEASE)?;
-                self.serialized(note)
-            }
+            Note::Event(note) => self.number(EVENT).and_then(|()| self.serialized(note)),
+            Note::Watermark(note) => self.number(WATERMARK).and_then(|()| self.serialized(note)),
+            Note::Lease(note) => self.number(LEASE).and_then(|()| self.serialized(note)),
         }
     }
 
