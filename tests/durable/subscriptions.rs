@@ -235,3 +235,25 @@ fn a_durable_subscription_to_a_closed_store_has_ended() {
     let again = store.subscription().durable().all();
     assert_eq!(again.try_recv(), Err(TryRecvError::Disconnected));
 }
+
+/// It closed the lock, after a failure for a subscriber that can read nothing more.
+#[test]
+fn a_lossless_subscription_after_a_version_of_an_ended_journal_holds_up_no_request() {
+    for fails in [true, false] {
+        let memory = Memory::default();
+        let kept = StoreOptions::new().kept_commits(1 << 20);
+        let store = memory.open(later().store(kept));
+        let ended = store.subscription().durable().all();
+        if fails {
+            memory.fail_at(memory.writes() + 1, Failure::Before);
+        }
+        add(&store, "a");
+        assert_eq!(store.close().is_err(), fails);
+        // The journal has ended when this has.
+        while ended.recv().is_ok() {}
+        let late = store.subscription().durable().lossless(0).after(0).unwrap();
+        let options = AcquireOptions::new().timeout(Duration::from_secs(60));
+        drop(store.request("ann").options(options).wait().unwrap());
+        assert_eq!(versions(&late).len(), usize::from(!fails));
+    }
+}
