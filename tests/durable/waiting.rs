@@ -6,7 +6,8 @@ use std::thread;
 use std::time::Duration;
 
 use doclock::durable::{
-    Durability, DurabilityError, DurableOptions, Journal, JournalError, JournalWrite, StoredPart,
+    Durability, DurabilityError, DurableOptions, Journal, JournalError, JournalErrorKind,
+    JournalWrite, StoredPart,
 };
 use doclock::lock::{AcquireOptions, CancelToken};
 use doclock::transaction::Hooks;
@@ -461,7 +462,7 @@ fn durable_07_a_close_refuses_commits_before_it_writes_the_last_ones() {
     assert_eq!(store.version(), 1);
 }
 
-/// A close ends although notes come all the time: what comes after it began is not stored.
+/// A close ends although leases are renewed all the time: what comes after it began is refused.
 #[test]
 fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
     let (store, keeper) = gate(later().checkpoint_after(usize::MAX));
@@ -472,8 +473,8 @@ fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
     thread::scope(|scope| {
         let close = scope.spawn(|| store.close().unwrap());
         let ends = (0..100_000).any(|_| {
-            // Before each write ends there is a further note.
-            lease.renew(minute).unwrap();
+            // Before each write ends there is a further note, until the close refuses it.
+            let _ = lease.renew(minute);
             keeper.end();
             keeper.begun.recv().unwrap().block.is_none()
         });
@@ -482,6 +483,7 @@ fn a_close_ends_beside_calls_that_take_leases_all_the_time() {
         assert!(ends, "the last checkpoint is not written");
         assert_eq!(close.join().unwrap().durable_version, 1);
     });
+    assert_eq!(lease.renew(minute).unwrap_err().code(), "commitReadOnly");
 }
 
 /// A journal that drops a handle of a store within a write.
@@ -523,4 +525,44 @@ fn durable_07_the_last_handle_may_be_dropped_within_a_write() {
     drop(last);
     // The open, the commit, and the checkpoint of the end.
     assert_eq!(versions.iter().collect::<Vec<_>>(), [0, 1, 1]);
+}
+
+/// A journal that fails after the open, and whose drop ends when the test says so.
+struct SlowToDrop(bool, mpsc::Receiver<()>);
+
+impl Journal for SlowToDrop {
+    fn load(
+        &mut self,
+        _: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        Ok(())
+    }
+
+    fn write(&mut self, _: &JournalWrite) -> Result<(), JournalError> {
+        match std::mem::replace(&mut self.0, true) {
+            false => Ok(()),
+            true => Err(JournalError::new(JournalErrorKind::Io, "the disk is gone")),
+        }
+    }
+}
+
+impl Drop for SlowToDrop {
+    fn drop(&mut self) {
+        let _ = self.1.recv();
+    }
+}
+
+/// It was taken for a close, which waits until the journal is gone.
+#[test]
+fn a_wait_for_the_largest_version_ends_when_the_journal_fails() {
+    let (end, ends) = mpsc::channel();
+    let store = DataStore::open_journal(SlowToDrop(false, ends), later()).unwrap();
+    add(&store, "a");
+    store.wait_durable(1).wait().unwrap_err();
+    let wait = store
+        .wait_durable(u64::MAX)
+        .timeout(Duration::from_secs(20));
+    let error = wait.wait().unwrap_err();
+    drop(end);
+    assert_eq!(error.code(), "journalFailed");
 }

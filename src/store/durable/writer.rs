@@ -216,7 +216,8 @@ impl Writer {
         timeout: Option<Duration>,
         cancel: Option<&CancelToken>,
     ) -> DurabilityResult {
-        let (goal, mode) = (Goal { version, notes: 0 }, WaitMode::Until(timeout, cancel));
+        let goal = Goal::Durable { version, notes: 0 };
+        let mode = WaitMode::Until(timeout, cancel);
         self.shared.wait_as(waits_as, goal, mode).await
     }
 
@@ -288,7 +289,7 @@ impl Writer {
             true => self.shared.state.lock().noted,
             false => 0,
         };
-        Some(Goal { version, notes })
+        Some(Goal::Durable { version, notes })
     }
 
     /// Adds notes for the journal, which belong to a version. A store that closes takes no more:
@@ -318,7 +319,7 @@ impl Writer {
             false => self.wake(),
             true => {
                 let notes = self.shared.state.lock().noted;
-                let goal = Goal { version: 0, notes };
+                let goal = Goal::Durable { version: 0, notes };
                 // A journal that has failed takes no more notes, and refuses the next commit.
                 let _ = self.shared.wait(goal, WaitMode::Until(None, None));
             }
@@ -464,7 +465,7 @@ impl SharedWriter {
             return Ok(self.durable_version());
         }
         self.serve();
-        self.wait(Goal::END, WaitMode::Until(None, None))
+        self.wait(Goal::End, WaitMode::Until(None, None))
     }
 
     /// Takes the notes of versions up to this one, and returns how many notes there have been until

@@ -28,11 +28,13 @@ type Answer = Arc<Mailbox<DurabilityResult>>;
 
 pub(super) type DurabilityResult = Result<u64, DurabilityError>;
 
-/// What a call waits for: a version, and a number of notes.
+/// What a call waits for.
 #[derive(Clone, Copy)]
-pub(super) struct Goal {
-    pub(super) version: u64,
-    pub(super) notes: u64,
+pub(super) enum Goal {
+    /// A version is durable, and so many notes.
+    Durable { version: u64, notes: u64 },
+    /// The journal is gone.
+    End,
 }
 
 /// How a call waits.
@@ -69,7 +71,7 @@ impl SharedWriter {
         if looks.is_some() {
             let attended = waits_as.attend(self);
             attended.map_err(|error| DurabilityError::NoKeeper {
-                version: goal.version,
+                version: goal.version(),
                 reason: error.to_string(),
             })?;
         }
@@ -158,7 +160,7 @@ pub(super) fn acknowledged(goal: Goal, answer: DurabilityResult) -> Result<(), C
     match answer {
         Ok(_) => Ok(()),
         Err(cause) => {
-            let (version, cause) = (goal.version, Box::new(cause));
+            let (version, cause) = (goal.version(), Box::new(cause));
             Err(match &*cause {
                 DurabilityError::Fenced { .. } => CommitError::Fenced { version, cause },
                 DurabilityError::Failed { cause: failure, .. } if failure.stored_nothing => {
@@ -171,18 +173,23 @@ pub(super) fn acknowledged(goal: Goal, answer: DurabilityResult) -> Result<(), C
 }
 
 impl Goal {
-    /// The end of the journal: no version is so large.
-    pub(super) const END: Self = Self {
-        version: u64::MAX,
-        notes: 0,
-    };
-
-    pub(super) fn is_end(self) -> bool {
-        self.version == Self::END.version
+    /// The version that its errors name. A close has no timeout, so its own is in none.
+    fn version(self) -> u64 {
+        match self {
+            Self::Durable { version, .. } => version,
+            Self::End => u64::MAX,
+        }
     }
 
-    pub(super) fn is_reached(self, version: u64, notes: u64) -> bool {
-        version >= self.version && notes >= self.notes
+    pub(super) fn is_end(self) -> bool {
+        matches!(self, Self::End)
+    }
+
+    pub(super) fn is_reached(self, durable: u64, durable_notes: u64) -> bool {
+        match self {
+            Self::Durable { version, notes } => durable >= version && durable_notes >= notes,
+            Self::End => false,
+        }
     }
 }
 
@@ -201,12 +208,12 @@ impl WaitQueue for SharedWriter {
         };
         answer.answer(Err(match reason {
             Reason::Expired(timeout) => DurabilityError::Timeout {
-                version: goal.version,
+                version: goal.version(),
                 durable_version: self.durable_version(),
                 timeout,
             },
             Reason::Cancelled => DurabilityError::Cancelled {
-                version: goal.version,
+                version: goal.version(),
                 durable_version: self.durable_version(),
             },
         }));
