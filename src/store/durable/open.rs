@@ -7,7 +7,7 @@ use super::format::{HEAD, StoredHead, entry, node_key};
 use super::open_options::Progress;
 use super::replay::{LoadedParts, StoredDocument, TOKENS_OF_AN_OPEN};
 use super::writer::WriterStart;
-use super::{DurableOptions, Journal, JournalError, JournalWrite, OpenError, Writer};
+use super::{DurableOptions, Journal, JournalError, JournalWrite, OpenError, OpenProgress, Writer};
 use crate::caught::catch;
 use crate::document::{Snapshot, Tokens, View};
 use crate::store::DataStore;
@@ -41,18 +41,27 @@ pub(super) fn guarded<T>(
         {
             let _ = first.set(Mutex::<{ rank::DURABLE }, _>::new(Some(panic)));
         }
+        // The open ends before it writes. The code of redb is not unwound.
+        let is_checking = matches!(reached, OpenProgress::Checking(_));
+        let ends = first.get().filter(|_| !is_checking);
+        if let Some(panic) = ends.and_then(|panic| panic.lock().take()) {
+            panic.resume();
+        }
     });
     let opened = catch(|| open(progress));
-    let panicked = panicked.get().and_then(|panic| panic.lock().take());
-    if let Some(panic) = panicked {
-        drop(opened);
-        panic.resume();
+    match (panicked.get().map(|panic| panic.lock().take()), opened) {
+        (None | Some(None), Ok(opened)) => opened,
+        (Some(None), Err(panic)) => panic.resume(),
+        (Some(Some(panic)), opened) => {
+            drop(opened);
+            panic.resume()
+        }
+        (None, Err(panic)) => {
+            let message = panic.message().unwrap_or("no message");
+            let panicked = format_args!("the journal panicked: {message}");
+            Err(OpenError::Corrupt(JournalError::corrupt(panicked)))
+        }
     }
-    opened.unwrap_or_else(|panic| {
-        let message = panic.message().unwrap_or("no message");
-        let panicked = format_args!("the journal panicked: {message}");
-        Err(OpenError::Corrupt(JournalError::corrupt(panicked)))
-    })
 }
 
 pub(super) fn open_unguarded(
