@@ -38,6 +38,12 @@ fn durable_06_unfinished_files_of_killed_processes_are_removed_by_a_later_creati
         (".doclock-2.new", false),
         ("mine.new", true),
         (".doclock-3", true),
+        (".doclock-notes.new", true),
+        (".doclock-0.new", true),
+        (".doclock-A.new", true),
+        (".doclock-123456789.new", true),
+        (".doclock-.new", true),
+        (".doclock-+1.new", true),
     ];
     for (name, is_old) in files {
         let file = File::create(beside(name)).unwrap();

@@ -394,8 +394,7 @@ fn remove_abandoned(folder: &Path) {
     const OLD: Duration = Duration::from_secs(3600);
     for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
         let name = entry.file_name();
-        let name = name.to_string_lossy();
-        if !name.starts_with(UNFINISHED) || !name.ends_with(NEW) {
+        if !is_unfinished(&name.to_string_lossy()) {
             continue;
         }
         let modified = entry.metadata().and_then(|found| found.modified());
@@ -405,6 +404,17 @@ fn remove_abandoned(folder: &Path) {
             let _ = fs::remove_file(entry.path());
         }
     }
+}
+
+/// Whether a file has a name that [`create_file`] gives, of a number that is not zero.
+fn is_unfinished(name: &str) -> bool {
+    let number = name.strip_prefix(UNFINISHED);
+    let number = number.and_then(|rest| rest.strip_suffix(NEW));
+    let digits = number.filter(|it| (1..=8).contains(&it.len()) && !it.starts_with('0'));
+    digits.is_some_and(|it| {
+        it.bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+    })
 }
 
 /// Whether a database is one of doclock, or one without tables, which was just created.
