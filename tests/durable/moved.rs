@@ -67,3 +67,22 @@ fn durable_01_a_store_whose_file_was_removed_becomes_read_only() {
             .contains("before")
     );
 }
+
+/// It was found two seconds later, and the file was damaged until then.
+#[test]
+#[cfg(unix)]
+fn durable_01_a_commit_after_the_file_was_removed_or_cut_off_is_not_stored() {
+    for is_cut_off in [true, false] {
+        let folder = Folder::new();
+        let store = folder.open();
+        add(&store, "before");
+        let file = OpenOptions::new().write(true).open(folder.path()).unwrap();
+        match is_cut_off {
+            true => file.set_len(file.metadata().unwrap().len() - 4096).unwrap(),
+            false => fs::remove_file(folder.path()).unwrap(),
+        }
+        let manager = TransactionManager::new(store.clone());
+        let refused = manager.execute(create(text_node("p", "x"))).unwrap_err();
+        assert!(refused.to_string().contains("the file was"), "{refused}");
+    }
+}

@@ -244,17 +244,16 @@ impl Journal for RedbJournal {
     }
 
     fn write(&mut self, write: &JournalWrite) -> Result<(), JournalError> {
-        if let Some(place) = &mut self.place {
-            // With entries it is a checkpoint, of which a close is the last.
-            place.check(!write.entries.is_empty(), self.storage.given_len())?;
+        if let Some(place) = &self.place {
+            place.check(self.storage.given_len())?;
         }
         self.storage.release()?;
         write_to(self.database()?, write)
     }
 
     fn close(&mut self) -> Result<(), JournalError> {
-        if let Some(place) = &mut self.place {
-            place.check(true, self.storage.given_len())?;
+        if let Some(place) = &self.place {
+            place.check(self.storage.given_len())?;
         }
         if self.readers == Readers::Refused {
             self.storage.begin_close();

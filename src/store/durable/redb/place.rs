@@ -9,7 +9,6 @@
 use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf, absolute};
-use std::time::{Duration, Instant};
 
 use super::check_kind;
 use crate::store::durable::{JournalError, JournalErrorKind, OpenError};
@@ -73,14 +72,10 @@ pub(super) fn folder_of(path: &Path) -> PathBuf {
 pub(super) struct FilePlace {
     path: PathBuf,
     identity: FileIdentity,
-    checked: Instant,
 }
 
 /// The device and the inode of a file, where there are such numbers.
 type FileIdentity = Option<(u64, u64)>;
-
-/// After so long a write looks again.
-const OFTEN: Duration = Duration::from_secs(2);
 
 impl FilePlace {
     pub(super) fn of(path: &Path, file: &File) -> io::Result<Self> {
@@ -88,16 +83,12 @@ impl FilePlace {
             // The working directory may change.
             path: absolute(path)?,
             identity: identity(&file.metadata()?),
-            checked: Instant::now(),
         })
     }
 
-    /// Looks whether the file is there and has this length, if that is long ago or `at_once`.
-    pub(super) fn check(&mut self, at_once: bool, len: u64) -> Result<(), JournalError> {
-        if !at_once && self.checked.elapsed() < OFTEN {
-            return Ok(());
-        }
-        self.checked = Instant::now();
+    /// Looks whether the file is there and has this length. Takes microseconds, beside the sync of
+    /// a write.
+    pub(super) fn check(&self, len: u64) -> Result<(), JournalError> {
         let path = self.path.display();
         let moved = |what: &str| {
             let message = format!("{what}: {path}");
