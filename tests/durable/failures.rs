@@ -257,7 +257,7 @@ fn durable_06_a_damaged_part_is_found_at_the_open() {
         ),
         (
             |stored| drop(stored.entries.insert("nod/a".into(), Vec::new())),
-            "there is an unknown entry \"nod/a\"",
+            "entry \"nod/a\": its key is unknown",
         ),
     ];
     for (damage, expected) in refusals {

@@ -13,9 +13,9 @@ use doclock::{DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManag
 use serde_json::{Value, json};
 
 use crate::common::{Dice, spoil};
-use crate::memory::Memory;
+use crate::memory::{Memory, Stored};
 use crate::parts;
-use crate::{earlier, later};
+use crate::{add, earlier, later};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
@@ -416,4 +416,45 @@ fn durable_06_a_forged_document_is_refused_or_works_and_is_read_again() {
     }
     println!("{refused} of {runs} are refused");
     assert!(runs < 40 || (runs / 5..runs).contains(&refused));
+}
+
+/// "A checksum is wrong" was all.
+#[test]
+fn durable_06_an_error_of_a_damaged_part_names_the_part() {
+    let memory = Memory::default();
+    let store = memory.open(later().checkpoint_after(0));
+    store
+        .wait_durable(add(&store, "in the checkpoint"))
+        .wait()
+        .unwrap();
+    store.close().unwrap();
+    let store = memory.open(later());
+    store
+        .wait_durable(add(&store, "in a block"))
+        .wait()
+        .unwrap();
+    let whole = memory.copy();
+    let refusal = |damage: &dyn Fn(&mut Stored)| {
+        let damaged = whole.copy();
+        damage(&mut damaged.stored());
+        DataStore::open_journal(damaged, later())
+            .unwrap_err()
+            .to_string()
+    };
+    let keys: Vec<_> = whole.stored().entries.keys().cloned().collect();
+    assert_eq!(keys, ["head", "node/in the checkpoint"]);
+    for key in keys {
+        let error =
+            refusal(&|stored| *stored.entries.get_mut(&key).unwrap().last_mut().unwrap() ^= 1);
+        assert!(
+            error.contains(&format!("entry {key:?}: a checksum")),
+            "{error}"
+        );
+    }
+    let number = *whole.stored().blocks.keys().next_back().unwrap();
+    let error = refusal(&|stored| stored.blocks.get_mut(&number).unwrap().push(0));
+    assert!(
+        error.contains(&format!("block {number}: a checksum")),
+        "{error}"
+    );
 }

@@ -8,7 +8,8 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::record::{Record, RecordReader, RecordWriter};
-use super::{JournalError, OpenError, WrittenReceipt};
+use super::{JournalError, OpenError, StoredPart, WrittenReceipt};
+use crate::brief::Brief;
 use crate::document::{AssemblyError, DocumentHead, Node, Tokens, check_room};
 use crate::id::{FencingToken, NodeId};
 use crate::store::TransactionResult;
@@ -197,6 +198,17 @@ pub(super) enum Unreadable {
 impl Unreadable {
     pub(super) fn corrupt(message: impl std::fmt::Display) -> Self {
         Self::Corrupt(JournalError::corrupt(message))
+    }
+
+    /// Names the part that cannot be read.
+    pub(super) fn of(self, part: StoredPart<'_>) -> Self {
+        let Self::Corrupt(JournalError { message, .. }) = self else {
+            return self;
+        };
+        Self::corrupt(match part {
+            StoredPart::Entry { key, .. } => format!("entry {:?}: {message}", Brief(key)),
+            StoredPart::Block { number, .. } => format!("block {number}: {message}"),
+        })
     }
 }
 

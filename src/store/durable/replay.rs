@@ -120,7 +120,7 @@ impl LoadedParts {
                         let decoded = full.and_then(|full| helper.add(full));
                         decoded.map_or(Ok(()), |nodes| loaded.insert(nodes, progress))
                     }
-                    part => loaded.add(part),
+                    part => loaded.add(part).map_err(|error| error.of(part)),
                 })
             })?;
             let last = helper.add(stored);
@@ -167,12 +167,11 @@ impl LoadedParts {
                 Some(EntryKind::Note) => {
                     let note: Note = decode(bytes)?;
                     let own = note_key(&note.key()).map_err(Unreadable::Corrupt)?;
-                    check_key(key, own == key)?;
+                    check_key(own == key)?;
                     self.notes.insert(note.key(), note);
                 }
                 Some(EntryKind::Node) | None => {
-                    let message = format_args!("there is an unknown entry {:?}", Brief(key));
-                    return Err(Unreadable::corrupt(message));
+                    return Err(Unreadable::corrupt("its key is unknown"));
                 }
             },
             StoredPart::Block { number, bytes } => {
@@ -376,8 +375,11 @@ impl StoredDocument {
 /// Decodes nodes of a checkpoint by their keys.
 fn decode_nodes(stored: Pairs) -> Result<Vec<Node>, Unreadable> {
     let decoded = stored.iter().map(|(key, bytes)| {
-        let node: Node = decode(bytes)?;
-        check_key(key, is_key_of_node(key, &node)).map(|()| node)
+        let decoded = decode(bytes).and_then(|node: Node| {
+            check_key(is_key_of_node(key, &node))?;
+            Ok(node)
+        });
+        decoded.map_err(|error| error.of(StoredPart::Entry { key, bytes }))
     });
     decoded.collect()
 }
@@ -394,15 +396,11 @@ fn is_key_of_node(key: &str, node: &Node) -> bool {
 }
 
 /// Checks the key of an entry. A checkpoint would leave an entry under another key as it is.
-fn check_key(key: &str, is_own: bool) -> Result<(), Unreadable> {
-    match is_own {
-        true => Ok(()),
-        false => {
-            let key = Brief(key);
-            let message = format_args!("the entry {key:?} has the value of another key");
-            Err(Unreadable::corrupt(message))
-        }
-    }
+fn check_key(is_own: bool) -> Result<(), Unreadable> {
+    let message = "it has the value of another key";
+    is_own
+        .then_some(())
+        .ok_or_else(|| Unreadable::corrupt(message))
 }
 
 /// Checks that a note is no receipt of a later version than the document. A repetition would wait

@@ -337,7 +337,7 @@ impl Replica {
         match part {
             StoredPart::Entry { bytes, .. } => {
                 let block = self.stored.next_block();
-                let found: StoredHead = decode(bytes).map_err(|error| match error {
+                let found: StoredHead = decode(bytes).map_err(|error| match error.of(part) {
                     Unreadable::Newer(found) => ReplicaError::newer(block, found),
                     Unreadable::Corrupt(cause) => ReplicaError::Journal(cause),
                 })?;
