@@ -474,8 +474,8 @@ pub fn map_position(
         return Err(MissingCommits::NotReached { version, latest });
     }
     let mut tracked = TrackedPosition::new(position.clone(), side);
-    for (commit, undone) in store.undoing_since(version, latest)? {
-        tracked.follow(commit.version, &commit.changes, &undone);
+    for (commit, undone, is_redo) in store.undoing_since(version, latest)? {
+        tracked.follow(commit.version, &commit.changes, &undone, is_redo);
     }
     Ok(tracked.mapped_in(to))
 }

@@ -17,7 +17,7 @@ mod stretches;
 mod subscribers;
 mod unrecorded;
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::ops::Deref;
 use std::panic::Location;
 use std::sync::Arc;
@@ -32,8 +32,10 @@ use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
 use crate::document::{Change, EditUnit, Selection, SequenceEdit, SequenceEdits, Snapshot};
+use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use crate::lock::WeakLock;
+use crate::steps::step;
 use crate::sync::{Mutex, MutexGuard, rank};
 use closing::LockChange;
 pub(super) use journal_reader::JournalReader;
@@ -87,14 +89,13 @@ pub(crate) struct ReversedEntry {
 }
 
 impl ReversedEntry {
-    fn has(&self, unit: &Arc<EditUnit>) -> bool {
-        let mut units = self.units.iter().flat_map(|(units, _)| units);
-        units.any(|of| Arc::ptr_eq(of, unit))
+    fn all_units(&self) -> impl Iterator<Item = &Arc<EditUnit>> {
+        self.units.iter().flat_map(|(units, _)| units)
     }
 }
 
-/// A commit, and the versions that it undid.
-pub(super) type UndoingCommit = (Arc<TransactionResult>, Vec<u64>);
+/// A commit, the versions that it undid or redid, and whether it is a redo.
+pub(super) type UndoingCommit = (Arc<TransactionResult>, Vec<u64>, bool);
 
 /// What a commit was in the history of its editor: its version, and the versions that it undid.
 pub(super) type HistoryStep = (u64, Box<[u64]>);
@@ -799,7 +800,7 @@ impl DataStore {
         }
     }
 
-    /// The commits after a version up to another one, in order, each with the versions it undid.
+    /// The commits after a version up to another one, in order, each with what it undid.
     pub(super) fn undoing_since(
         &self,
         version: u64,
@@ -816,17 +817,32 @@ impl DataStore {
         let since = records.recent.len() - (latest - version) as usize;
         let newest = records.recent.range(since..).map(|entry| &entry.record);
         let until = newest.take_while(|record| record.edits.version <= to);
-        let undoing = |record: &CommitRecord| {
-            let mut undone = record.edits.undone.to_vec();
-            if let Some(entry) = &record.reversed {
-                let is_of = |it: &&CommitRecord| it.unit.as_ref().is_some_and(|it| entry.has(it));
-                let reversed = until.clone().filter(is_of).map(|it| it.edits.version);
-                undone.extend(reversed.take_while(|version| *version < record.edits.version));
-            }
-            Some((record.commit.clone()?, undone))
-        };
-        Ok(until.clone().filter_map(undoing).collect())
+        let until: Vec<CommitRecord> = until.cloned().collect();
+        // Other commits need not wait for what follows.
+        drop(log);
+        Ok(undoing(until))
     }
+}
+
+/// These commits, each with the versions of the earlier ones that it undid.
+fn undoing(records: Vec<CommitRecord>) -> Vec<UndoingCommit> {
+    let mut of_units: HashMap<*const EditUnit, Vec<u64>, Secret> = HashMap::default();
+    let undoing = |record: &CommitRecord| {
+        step();
+        let mut undone = record.edits.undone.to_vec();
+        for unit in record.reversed.iter().flat_map(|entry| entry.all_units()) {
+            let versions = of_units.get(&Arc::as_ptr(unit));
+            undone.extend(versions.into_iter().flatten().inspect(|_| step()));
+        }
+        if let Some(unit) = &record.unit {
+            let versions = of_units.entry(Arc::as_ptr(unit)).or_default();
+            versions.push(record.edits.version);
+        }
+        let is_redo = record.is_redo() == Some(true);
+        Some((record.commit.clone()?, undone, is_redo))
+    };
+    // The records keep the units, so no two of these have one address.
+    records.iter().filter_map(undoing).collect()
 }
 
 #[cfg(all(test, not(loom)))]

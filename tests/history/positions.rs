@@ -191,6 +191,67 @@ fn a_position_returns_with_a_word_that_was_deleted_letter_by_letter() {
     }
 }
 
+/// Runs deletions of single ranges, undoes them at once, and compares all positions of the text.
+fn returns_after_deletions(text: &str, deleted: &[(usize, usize)]) {
+    let editor = with_text(text);
+    let version = editor.store().version();
+    for &(start, end) in deleted {
+        run(&editor, delete_text_range(start, end).on("t"));
+    }
+    editor.undo().commit().unwrap();
+    returns(&editor, version, text, &format!("{deleted:?}"));
+}
+
+/// Compares all positions of a text that is again what it was.
+fn returns(editor: &Editor, version: u64, expected: &str, what: &str) {
+    assert_eq!(super::text(editor), expected);
+    let len = expected.chars().count();
+    let before = (1..=len).map(|offset| (offset, Side::Before));
+    for (offset, side) in before.chain((0..len).map(|offset| (offset, Side::After))) {
+        let found = mapped(editor, version, offset, side);
+        let found = (found.position, found.is_deleted);
+        assert_eq!(found, (at("t", offset), false), "{what}: {offset} {side:?}");
+    }
+}
+
+#[test]
+fn a_position_returns_with_letters_that_were_deleted_in_any_order() {
+    returns_after_deletions("abcd", &[(1, 3), (0, 1), (0, 1)]);
+    returns_after_deletions("abcd", &[(1, 2), (0, 1), (0, 1)]);
+    returns_after_deletions("abcd", &[(2, 3), (0, 2), (0, 1)]);
+}
+
+#[test]
+fn a_position_returns_without_a_letter_that_another_editor_deleted() {
+    let ann = with_text("abcd");
+    let bob = Editor::new(ann.store().clone(), "bob");
+    let version = ann.store().version();
+    run(&bob, delete_text_range(1, 2).on("t"));
+    bob.undo().commit().unwrap();
+    run(&ann, delete_text_range(0, 2).on("t"));
+    bob.redo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    assert_eq!(super::text(&ann), "acd");
+    let found = mapped(&ann, version, 0, Side::After);
+    assert_eq!((found.position, found.is_deleted), (at("t", 0), false));
+    let found = mapped(&ann, version, 1, Side::After);
+    assert_eq!((found.position, found.is_deleted), (at("t", 1), true));
+    bob.undo().commit().unwrap();
+    returns(&ann, version, "abcd", "after both undos");
+}
+
+#[test]
+fn a_position_returns_without_a_letter_whose_insertion_was_undone() {
+    let ann = with_text("abcd");
+    let bob = Editor::new(ann.store().clone(), "bob");
+    let version = ann.store().version();
+    run(&ann, insert_text(1, "X").on("t"));
+    run(&bob, delete_text_range(0, 3).on("t"));
+    ann.undo().commit().unwrap();
+    bob.undo().commit().unwrap();
+    returns(&ann, version, "abcd", "without X");
+}
+
 #[test]
 fn a_position_returns_with_an_undo_of_very_many_commits() {
     let text: String = ('一'..).take(300).collect();

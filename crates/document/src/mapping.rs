@@ -1,12 +1,13 @@
 //! Positions of an older version, in a later one.
 
-use std::sync::Arc;
+mod letters;
 
 use serde::{Deserialize, Serialize};
-use smol_str::SmolStr;
+
+use letters::Letters;
 
 use super::sequence_edit::SequenceEdit;
-use super::{Change, Node, NodeId, Position, Text, View};
+use super::{Change, NodeId, Position, Text, View};
 
 /// The side of text inserted at a position, on which the position stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,72 +60,38 @@ impl Position {
     /// ```
     pub fn mapped(&self, changes: &[Change], side: Side) -> MappedPosition {
         let mut tracked = TrackedPosition::new(self.clone(), side);
-        tracked.follow(0, changes, &[]);
+        tracked.follow(0, changes, &[], false);
         tracked.mapped()
     }
 }
-
-/// The most deletions around a deleted position that are kept. After more, an undo of the later
-/// ones alone does not move it.
-const MOST_DELETIONS: usize = 256;
 
 /// A position that follows commits.
 #[derive(Clone, Debug)]
 pub struct TrackedPosition {
     position: Position,
     side: Side,
-    /// The text that its node had when it was deleted.
-    gone: Option<Text>,
-    /// The deletions around it that were not undone, from the one of the character on its side on.
-    deletions: Vec<Deletion>,
+    letters: Letters,
     /// The node that was joined at the position, and whether the position was in it. The undo of
     /// the join splits the same node off.
     seam: Option<(NodeId, bool)>,
 }
 
-/// How a commit is followed that undoes others.
-struct Undo<'c> {
-    version: u64,
-    undone: &'c [u64],
-    search: Search,
-}
-
-/// Where deleted text around a position is sought in an undo that inserts it again.
-enum Search {
-    /// At the position.
-    Around,
-    /// Anywhere in its text, behind this number of equal texts.
-    Anywhere(usize),
-}
-
-/// Characters that were deleted around a position.
-#[derive(Clone, Debug)]
-struct Deletion {
-    /// The version that deleted them.
-    version: u64,
-    before: SmolStr,
-    after: SmolStr,
-    /// Whether the one on the side of the position was among them.
-    has_side: bool,
-}
-
 impl TrackedPosition {
     pub fn new(position: Position, side: Side) -> Self {
         Self {
+            letters: Letters::new(position.node_id.clone()),
             position,
             side,
-            gone: None,
-            deletions: Vec::new(),
             seam: None,
         }
     }
 
     /// Where it is.
     pub fn mapped(self) -> MappedPosition {
-        let is_deleted = self.gone.is_some() || self.is_deleted();
+        let is_gone = self.letters.is_gone(&self.position.node_id);
         MappedPosition {
-            position: self.gone.is_none().then_some(self.position),
-            is_deleted,
+            is_deleted: is_gone || self.letters.is_deleted(),
+            position: (!is_gone).then_some(self.position),
         }
     }
 
@@ -142,53 +109,23 @@ impl TrackedPosition {
         mapped
     }
 
-    /// Whether the character on its side is deleted.
-    fn is_deleted(&self) -> bool {
-        self.deletions.iter().any(|deletion| deletion.has_side)
-    }
-
-    /// Follows the changes of a commit, which undid the commits of some versions.
-    pub fn follow(&mut self, version: u64, changes: &[Change], undone: &[u64]) {
-        let following = |tracked: &mut Self, search| {
-            let mut undo = Undo {
-                version,
-                undone,
-                search,
-            };
-            tracked.follow_changes(changes, &mut undo);
-            let mut deletions = tracked.deletions.iter();
-            deletions.any(|deletion| undone.contains(&deletion.version))
-        };
-        let mut deletions = self.deletions.iter();
-        let is_undone = deletions.any(|deletion| undone.contains(&deletion.version));
-        let before = is_undone.then(|| self.clone());
-        let is_left = following(self, Search::Around);
-        let Some(mut before) = before.filter(|_| is_left) else {
-            return;
-        };
-        // Text that was typed between the deletion and its undo may be before the text. Of two
-        // equal texts, neither is known to be that of the position.
-        let mut anywhere = before.clone();
-        let is_found = !following(&mut anywhere, Search::Anywhere(0));
-        if is_found && following(&mut before, Search::Anywhere(1)) {
-            *self = anywhere;
-        }
-    }
-
-    fn follow_changes(&mut self, changes: &[Change], undo: &mut Undo<'_>) {
+    /// Follows the changes of a commit. It undid or redid the commits of some versions, if any.
+    pub fn follow(&mut self, version: u64, changes: &[Change], undone: &[u64], is_redo: bool) {
+        let is_undo = !undone.is_empty();
         for change in changes {
             match change {
                 Change::RemoveSubtree { nodes, .. } => {
-                    if let Some(node) = self.node_in(nodes) {
-                        self.gone = Some(node.text().clone());
+                    for node in nodes {
+                        self.letters.leave(node.id(), node.text());
                     }
                 }
                 Change::InsertSubtree { nodes, .. } => {
-                    let node = self.node_in(nodes);
-                    if let Some((gone, node)) = self.gone.take_if(|_| node.is_some()).zip(node) {
-                        let text = node.text();
-                        let (at, [removed, inserted]) = difference(&gone, text);
-                        self.replace((at, &removed, &inserted), undo);
+                    for node in nodes {
+                        if let Some(gone) = self.letters.come_back(node.id()) {
+                            let (at, [removed, inserted]) = difference(&gone, node.text());
+                            let splice = (at, &*removed, &*inserted);
+                            self.splice(node.id(), splice, version, is_undo);
+                        }
                     }
                 }
                 Change::SpliceText {
@@ -197,30 +134,38 @@ impl TrackedPosition {
                     removed,
                     inserted,
                     ..
-                } if *id == self.position.node_id => {
-                    self.replace((*at, removed, inserted), undo);
-                }
+                } => self.splice(id, (*at, removed, inserted), version, is_undo),
                 _ => change.each_sequence_edit(|edit| self.follow_structure(&edit)),
             }
         }
+        self.letters.end(version, undone, is_redo);
+        if is_undo {
+            self.return_with_letters();
+        }
+        let Position { node_id, offset } = &self.position;
+        self.letters.trim(node_id, *offset);
     }
 
-    /// Its node, if it is one of these.
-    fn node_in<'n>(&self, nodes: &'n [Arc<Node>]) -> Option<&'n Node> {
-        let node = nodes
-            .iter()
-            .find(|node| *node.id() == self.position.node_id);
-        node.map(|node| &**node)
-    }
-
-    fn replace(&mut self, splice: Splice<'_>, undo: &mut Undo<'_>) {
-        if !(self.is_deleted() && self.restore(splice, undo)) {
-            self.splice(undo.version, splice);
+    /// Goes to where an undo has brought its letter back, or stays between the letters around it.
+    fn return_with_letters(&mut self) {
+        if let Some((node, offset)) = self.letters.take_returned() {
+            let behind = usize::from(self.side == Side::Before);
+            self.position = Position::new(node, offset + behind);
+        } else if let Some((start, end)) = self.letters.room(&self.position.node_id) {
+            self.position.offset = self.position.offset.clamp(start, end);
         }
     }
 
+    /// Follows a replacement of characters.
+    fn splice(&mut self, id: &NodeId, splice: Splice<'_>, version: u64, is_undo: bool) {
+        if *id == self.position.node_id {
+            self.follow_splice(version, splice);
+        }
+        self.letters.splice(id, splice, version, is_undo);
+    }
+
     /// Follows a replacement of characters of its text.
-    fn splice(&mut self, version: u64, (at, removed, inserted): Splice<'_>) {
+    fn follow_splice(&mut self, version: u64, (at, removed, inserted): Splice<'_>) {
         let (offset, end) = (self.position.offset, at + removed.chars().count());
         let behind = at + inserted.chars().count();
         if offset < at {
@@ -237,80 +182,25 @@ impl TrackedPosition {
             offset if offset == end => true,
             _ => self.side == Side::After,
         };
-        let has_side = match self.side {
-            Side::Before => offset > at,
-            Side::After => offset < end,
+        let beside = match self.side {
+            Side::Before => offset.checked_sub(1),
+            Side::After => Some(offset),
         };
-        let is_deleted = self.is_deleted();
-        let is_kept = is_deleted && self.deletions.len() < MOST_DELETIONS;
-        if at < end && (is_kept || has_side && !is_deleted) {
-            let chars = || removed.chars();
-            self.deletions.push(Deletion {
-                version,
-                before: chars().take(offset - at).collect(),
-                after: chars().skip(offset - at).collect(),
-                // The one that is deleted already is not among these.
-                has_side: !is_deleted,
-            });
+        let deleted = beside.filter(|beside| (at..end).contains(beside));
+        if let Some(beside) = deleted.filter(|_| !self.letters.is_deleted()) {
+            let node = &self.position.node_id;
+            self.letters.mark_deleted(node, beside, version);
         }
         self.position.offset = if is_behind { behind } else { at };
     }
 
-    /// Puts it back into deleted text that an undo inserts again. Returns whether it does.
-    fn restore(&mut self, (at, removed, inserted): Splice<'_>, undo: &mut Undo<'_>) -> bool {
-        let is_around = (at..=at + removed.chars().count()).contains(&self.position.offset);
-        if !is_around && matches!(undo.search, Search::Around) {
-            return false;
-        }
-        let Some((nth, before)) = self.found_in(inserted, undo.undone, is_around) else {
-            return false;
-        };
-        if let Search::Anywhere(skipped @ 1..) = &mut undo.search {
-            *skipped -= 1;
-            return false;
-        }
-        self.position.offset = at + before;
-        let inner = self.deletions.split_off(nth).into_iter();
-        let others = inner.filter(|it| !undo.undone.contains(&it.version));
-        self.deletions.extend(others.collect::<Vec<_>>());
-        if !self.is_deleted() {
-            self.deletions.clear();
-        }
-        true
-    }
-
-    /// The first of the undone deletions whose characters are in an inserted text, and how many
-    /// characters of that are before the position.
-    fn found_in(
-        &self,
-        inserted: &str,
-        undone: &[u64],
-        may_have_more: bool,
-    ) -> Option<(usize, usize)> {
-        let (mut before, mut after) = (String::new(), String::new());
-        let mut first = None;
-        for (nth, deletion) in self.deletions.iter().enumerate().rev() {
-            if !undone.contains(&deletion.version) {
-                continue;
-            }
-            // The later one is around the earlier one.
-            before.push_str(&deletion.before);
-            after.insert_str(0, &deletion.after);
-            first = Some(nth);
-            if inserted.strip_prefix(before.as_str()) == Some(after.as_str()) {
-                return Some((nth, before.chars().count()));
-            }
-        }
-        // A letter beside these that was deleted earlier may come back together with them.
-        let whole = format!("{before}{after}");
-        let start = inserted.find(&whole).filter(|_| may_have_more)?;
-        let is_only = !whole.is_empty() && inserted.rfind(&whole) == Some(start);
-        let chars = inserted[..start].chars().count() + before.chars().count();
-        Some((first.filter(|_| is_only)?, chars))
-    }
-
     /// Follows a split or a join of its text.
     fn follow_structure(&mut self, edit: &SequenceEdit) {
+        match edit {
+            SequenceEdit::Split { id, at, right } => self.letters.split(id, at.text, right),
+            SequenceEdit::Join { id, at, right } => self.letters.join(id, at.text, right),
+            _ => {}
+        }
         let Position { node_id, offset } = &self.position;
         match edit {
             SequenceEdit::Split { id, at, right } if id == node_id => {

@@ -1,0 +1,591 @@
+//! The letters around a position: those that are in the document and the deleted ones among them.
+//!
+//! A run of letters knows the commit that inserted it and the commits that deleted it. So an undo
+//! of these tells which letters are to come back, as the provenance does. What an undo really
+//! inserts is compared with that, because not all undos are commits.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+
+use smallvec::SmallVec;
+use smol_str::SmolStr;
+
+use super::Splice;
+use crate::hashing::Secret;
+use crate::{NodeId, Text};
+
+/// So many runs of a text are kept on each side of the position. Deleted letters further away are
+/// forgotten.
+const MOST_RUNS: usize = 512;
+
+/// So many texts are kept that were split off from the one of the position, or joined with it.
+const MOST_TEXTS: usize = 64;
+
+/// Among so many letters each one is compared, where a whole deleted text is not found.
+const MOST_COMPARED: usize = 4096;
+
+/// Letters with the same history, in the document or deleted.
+#[derive(Clone, Debug)]
+struct Run {
+    len: usize,
+    /// What they are, while they are deleted or newly inserted by an undo.
+    text: Option<SmolStr>,
+    is_shown: bool,
+    /// The version that inserted them; `None` for those of the first version.
+    born: Option<u64>,
+    /// The versions that deleted them.
+    gone: SmallVec<[u64; 1]>,
+    /// Whether it is the deleted letter on the side of the position.
+    is_beside: bool,
+}
+
+impl Run {
+    fn shown(len: usize, born: Option<u64>, text: Option<SmolStr>) -> Self {
+        Self {
+            len,
+            text,
+            is_shown: true,
+            born,
+            gone: SmallVec::new(),
+            is_beside: false,
+        }
+    }
+
+    fn width(&self) -> usize {
+        if self.is_shown { self.len } else { 0 }
+    }
+
+    fn text(&self) -> &str {
+        self.text.as_deref().unwrap_or_default()
+    }
+
+    /// Keeps so many letters, and returns the others.
+    fn split_off(&mut self, len: usize) -> Self {
+        let mut behind = self.clone();
+        behind.len = self.len - len;
+        if let Some(text) = self.text.take() {
+            let (kept, others) = text.split_at(byte_of(&text, len));
+            behind.text = Some(others.into());
+            self.text = Some(kept.into());
+        }
+        self.len = len;
+        behind
+    }
+
+    /// Whether a commit has inserted them, and they are still there.
+    fn is_new(&self, version: u64) -> bool {
+        self.is_shown && self.born == Some(version)
+    }
+}
+
+fn byte_of(text: &str, letter: usize) -> usize {
+    let mut starts = text.char_indices();
+    starts.nth(letter).map_or(text.len(), |(byte, _)| byte)
+}
+
+/// The text of a node. Behind its runs are letters that no commit has touched.
+#[derive(Clone, Debug)]
+struct TrackedText {
+    id: NodeId,
+    runs: Vec<Run>,
+    /// The text that the node had when it was deleted.
+    gone: Option<Text>,
+}
+
+impl TrackedText {
+    fn new(id: NodeId) -> Self {
+        Self {
+            id,
+            runs: Vec::new(),
+            gone: None,
+        }
+    }
+
+    /// The index of the run that begins at an offset, behind the deleted letters that are there.
+    fn border(&mut self, offset: usize) -> usize {
+        let mut left = offset;
+        for index in 0..self.runs.len() {
+            let width = self.runs[index].width();
+            if width > left {
+                if left > 0 {
+                    let behind = self.runs[index].split_off(left);
+                    self.runs.insert(index + 1, behind);
+                    return index + 1;
+                }
+                return index;
+            }
+            left -= width;
+        }
+        if left > 0 {
+            self.runs.push(Run::shown(left, None, None));
+        }
+        self.runs.len()
+    }
+
+    fn width(&self, runs: Range<usize>) -> usize {
+        let widths = self.runs[runs].iter().map(Run::width);
+        widths.fold(0, usize::saturating_add)
+    }
+
+    /// Replaces letters, as the provenance does: new letters come behind those deleted earlier.
+    fn splice(&mut self, (at, removed, inserted): Splice<'_>, version: u64, keeps_text: bool) {
+        let mut index = self.border(at);
+        if !inserted.is_empty() {
+            let text = keeps_text.then(|| inserted.into());
+            let new = Run::shown(inserted.chars().count(), Some(version), text);
+            self.runs.insert(index, new);
+            index += 1;
+        }
+        let (mut rest, mut left) = (removed, removed.chars().count());
+        while left > 0 {
+            if index == self.runs.len() {
+                self.runs.push(Run::shown(left, None, None));
+            }
+            let run = &mut self.runs[index];
+            if run.is_shown {
+                if run.len > left {
+                    let behind = run.split_off(left);
+                    self.runs.insert(index + 1, behind);
+                }
+                let run = &mut self.runs[index];
+                let (text, others) = rest.split_at(byte_of(rest, run.len));
+                (rest, left) = (others, left - run.len);
+                run.text = Some(text.into());
+                run.is_shown = false;
+                run.gone.push(version);
+            }
+            index += 1;
+        }
+    }
+
+    /// The stretches of runs that are deleted or new.
+    fn gaps(&self, version: u64) -> Vec<Range<usize>> {
+        let is_open = |run: &Run| !run.is_shown || run.is_new(version);
+        let mut gaps: Vec<Range<usize>> = Vec::new();
+        for (nth, _) in self.runs.iter().enumerate().filter(|(_, it)| is_open(it)) {
+            match gaps.last_mut().filter(|gap| gap.end == nth) {
+                Some(gap) => gap.end += 1,
+                None => gaps.push(nth..nth + 1),
+            }
+        }
+        gaps
+    }
+
+    /// Forgets the history of letters far from this one, if there are many.
+    fn trim(&mut self, around: Option<usize>) {
+        if self.runs.len() <= 4 * MOST_RUNS {
+            return;
+        }
+        let len = self.runs.len();
+        let kept = match around {
+            Some(at) => at.saturating_sub(MOST_RUNS)..len.min(at.saturating_add(MOST_RUNS)),
+            // The parts of a text that was divided meet at its ends.
+            None => return self.forget(MOST_RUNS..len - MOST_RUNS),
+        };
+        self.runs.truncate(kept.end);
+        self.forget(0..kept.start);
+    }
+
+    fn forget(&mut self, runs: Range<usize>) {
+        let width = self.width(runs.clone());
+        self.runs.splice(runs, [Run::shown(width, None, None)]);
+    }
+}
+
+/// Which commits are in effect.
+#[derive(Clone, Debug, Default)]
+struct Effects {
+    /// Those that have edited the texts.
+    known: HashSet<u64, Secret>,
+    /// Those of them that are undone.
+    out: HashSet<u64, Secret>,
+    /// The commits that each undo or redo reversed.
+    reversed: HashMap<u64, Vec<u64>, Secret>,
+}
+
+impl Effects {
+    /// Follows an undo or a redo of the commits of these versions.
+    fn reverse(&mut self, version: u64, undone: &[u64], is_redo: bool) {
+        let mut units = Vec::new();
+        for &version in undone {
+            match self.reversed.get(&version) {
+                Some(reversed) => {
+                    units.extend_from_slice(reversed);
+                    self.out.insert(version);
+                }
+                None if self.known.contains(&version) => units.push(version),
+                None => {}
+            }
+        }
+        units.sort_unstable();
+        units.dedup();
+        for version in &units {
+            match is_redo {
+                true => self.out.remove(version),
+                false => self.out.insert(*version),
+            };
+        }
+        self.reversed.insert(version, units);
+    }
+
+    /// Whether an undo or a redo reversed what a commit did to letters.
+    fn reverses(&self, version: u64, run: &Run) -> bool {
+        let units = self.reversed.get(&version);
+        let has = |of: &u64| units.is_some_and(|it| it.contains(of));
+        run.born.as_ref().is_some_and(has) || run.gone.iter().any(has)
+    }
+
+    fn has(&self, version: u64) -> bool {
+        !self.out.contains(&version)
+    }
+
+    /// Whether deleted letters are to be in the document, whatever this version did.
+    fn want(&self, run: &Run, version: u64) -> bool {
+        run.born.is_none_or(|born| self.has(born))
+            && run.gone.iter().all(|it| *it == version || !self.has(*it))
+    }
+}
+
+/// The letters around a position, in its text and in those that were divided from it.
+#[derive(Clone, Debug)]
+pub(super) struct Letters {
+    texts: Vec<TrackedText>,
+    effects: Effects,
+    /// The version that deleted the letter on the side of the position.
+    deleted_at: Option<u64>,
+    /// Whether the present commit has edited the texts.
+    is_edited: bool,
+}
+
+/// Where a run is: in which of the texts, and where there.
+type PlaceOfRun = (usize, usize);
+
+impl Letters {
+    pub(super) fn new(node: NodeId) -> Self {
+        Self {
+            texts: vec![TrackedText::new(node)],
+            effects: Effects::default(),
+            deleted_at: None,
+            is_edited: false,
+        }
+    }
+
+    /// Whether the letter on the side of the position is deleted.
+    pub(super) fn is_deleted(&self) -> bool {
+        self.deleted_at.is_some()
+    }
+
+    pub(super) fn is_gone(&self, node: &NodeId) -> bool {
+        let mut texts = self.texts.iter();
+        texts.any(|it| it.id == *node && it.gone.is_some())
+    }
+
+    fn text_mut(&mut self, id: &NodeId) -> Option<&mut TrackedText> {
+        self.texts.iter_mut().find(|it| it.id == *id)
+    }
+
+    /// Notes that a node was deleted with this text.
+    pub(super) fn leave(&mut self, id: &NodeId, text: &Text) {
+        if let Some(tracked) = self.text_mut(id) {
+            tracked.gone = Some(text.clone());
+        }
+    }
+
+    /// Notes that a node was inserted. Returns the text that it had when it was deleted.
+    pub(super) fn come_back(&mut self, id: &NodeId) -> Option<Text> {
+        self.text_mut(id)?.gone.take()
+    }
+
+    /// Notes that the letter at an offset, which the commit is about to delete, is the one on the
+    /// side of the position.
+    pub(super) fn mark_deleted(&mut self, id: &NodeId, offset: usize, version: u64) {
+        let Some(text) = self.text_mut(id) else {
+            return;
+        };
+        text.border(offset + 1);
+        let index = text.border(offset);
+        text.runs[index].is_beside = true;
+        self.deleted_at = Some(version);
+    }
+
+    pub(super) fn splice(&mut self, id: &NodeId, splice: Splice<'_>, version: u64, is_undo: bool) {
+        if let Some(text) = self.text_mut(id) {
+            text.splice(splice, version, is_undo);
+            self.effects.known.insert(version);
+            self.is_edited = true;
+        }
+    }
+
+    pub(super) fn split(&mut self, id: &NodeId, at: usize, right: &NodeId) {
+        let Some(text) = self.text_mut(id) else {
+            return;
+        };
+        let index = text.border(at);
+        let runs = text.runs.split_off(index);
+        self.texts.retain(|it| it.id != *right);
+        let right = TrackedText::new(right.clone());
+        self.texts.push(TrackedText { runs, ..right });
+    }
+
+    pub(super) fn join(&mut self, id: &NodeId, at: usize, right: &NodeId) {
+        let nth = |id: &NodeId| self.texts.iter().position(|it| it.id == *id);
+        let [left, right] = [nth(id), nth(right)];
+        if left.is_none() && right.is_none() {
+            return;
+        }
+        let right = right.map(|nth| std::mem::take(&mut self.texts[nth].runs));
+        if left.is_none() {
+            self.texts.push(TrackedText::new(id.clone()));
+        }
+        if let Some(text) = self.text_mut(id) {
+            let end = text.border(at);
+            text.runs.truncate(end);
+            text.runs.extend(right.into_iter().flatten());
+        }
+    }
+
+    /// Ends a commit. After an undo or redo, the letters that it brought back are known again.
+    pub(super) fn end(&mut self, version: u64, undone: &[u64], is_redo: bool) {
+        if !undone.is_empty() {
+            self.effects.reverse(version, undone, is_redo);
+            if self.is_edited {
+                self.restore(version);
+            }
+        }
+        self.is_edited = false;
+    }
+
+    fn restore(&mut self, version: u64) {
+        self.restore_gaps(version);
+        self.restore_letters(version, |effects, run| effects.want(run, version));
+        // Another commit that is against it may have been undone without a commit.
+        self.restore_letters(version, |effects, run| effects.reverses(version, run));
+        for text in &mut self.texts {
+            text.runs
+                .retain(|run| run.is_shown || run.born != Some(version) || run.is_beside);
+            for run in &mut text.runs {
+                if run.is_shown {
+                    run.text = None;
+                } else if !self.effects.want(run, version) {
+                    // They are deleted by those that it reversed.
+                    run.gone.retain(|it| *it != version);
+                }
+            }
+        }
+    }
+
+    /// Brings back the letters of each gap where they are what the commit inserted.
+    fn restore_gaps(&mut self, version: u64) {
+        for text in &mut self.texts {
+            for gap in text.gaps(version).into_iter().rev() {
+                let runs = &text.runs[gap.clone()];
+                let is_new = |run: &&Run| run.is_new(version);
+                let is_wanted = |run: &&Run| {
+                    !run.is_shown && run.born != Some(version) && self.effects.want(run, version)
+                };
+                let new = runs
+                    .iter()
+                    .filter(is_new)
+                    .flat_map(|run| run.text().chars());
+                let wanted = runs.iter().filter(is_wanted);
+                if !new.eq(wanted.flat_map(|run| run.text().chars())) {
+                    continue;
+                }
+                for nth in gap.rev() {
+                    let run = &mut text.runs[nth];
+                    if is_new(&&*run) {
+                        text.runs.remove(nth);
+                    } else if is_wanted(&&*run) {
+                        show(&self.effects, run);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Brings back single letters for which there is one way to do that.
+    fn restore_letters(&mut self, version: u64, is_candidate: impl Fn(&Effects, &Run) -> bool) {
+        let effects = &self.effects;
+        let may_return =
+            |run: &Run| !run.is_shown && run.born != Some(version) && is_candidate(effects, run);
+        let runs = || self.texts.iter().flat_map(|text| &text.runs);
+        let new: usize = runs()
+            .filter(|it| it.is_new(version))
+            .map(|it| it.len)
+            .sum();
+        let deleted: usize = runs().filter(|it| may_return(it)).map(|it| it.len).sum();
+        if new == 0 || deleted == 0 || new + deleted > MOST_COMPARED {
+            return;
+        }
+        let (mut of_new, mut of_deleted) = (Vec::new(), Vec::new());
+        for (nth, text) in self.texts.iter_mut().enumerate() {
+            let mut runs = Vec::new();
+            for mut run in text.runs.drain(..) {
+                if run.is_new(version) || may_return(&run) {
+                    while run.len > 1 {
+                        let behind = run.split_off(1);
+                        runs.push(std::mem::replace(&mut run, behind));
+                    }
+                }
+                runs.push(run);
+            }
+            text.runs = runs;
+            for (index, run) in text.runs.iter().enumerate() {
+                let letters = match () {
+                    () if run.is_new(version) => &mut of_new,
+                    () if may_return(run) => &mut of_deleted,
+                    () => continue,
+                };
+                letters.extend(run.text().chars().map(|letter| (letter, (nth, index))));
+            }
+        }
+        let pairs = pairs(&of_new, &of_deleted);
+        self.put_back(&pairs, version);
+    }
+
+    /// Puts each deleted letter in the place of the new one that it is.
+    fn put_back(&mut self, pairs: &[(PlaceOfRun, PlaceOfRun)], version: u64) {
+        let by_new: HashMap<PlaceOfRun, PlaceOfRun, Secret> = pairs.iter().copied().collect();
+        // Letters that are all in their gap keep their order among those that stay deleted.
+        let mut staying: HashSet<PlaceOfRun, Secret> = HashSet::default();
+        for (nth, text) in self.texts.iter().enumerate() {
+            for gap in text.gaps(version) {
+                let new = gap.clone().filter(|at| text.runs[*at].is_new(version));
+                let new: Vec<_> = new.map(|at| by_new.get(&(nth, at))).collect();
+                let is_in = |it: &Option<&PlaceOfRun>| {
+                    it.is_some_and(|(text, at)| *text == nth && gap.contains(at))
+                };
+                if new.iter().all(is_in) {
+                    staying.extend(new.into_iter().flatten());
+                }
+            }
+        }
+        let deleted: HashSet<PlaceOfRun, Secret> = pairs.iter().map(|(_, it)| *it).collect();
+        let old: Vec<Vec<Run>> = self.texts.iter().map(|text| text.runs.clone()).collect();
+        for (nth, text) in self.texts.iter_mut().enumerate() {
+            let places = (0..text.runs.len()).filter_map(|at| {
+                let place = (nth, at);
+                match by_new.get(&place) {
+                    Some(of) => (!staying.contains(of)).then_some(*of),
+                    None => {
+                        (!deleted.contains(&place) || staying.contains(&place)).then_some(place)
+                    }
+                }
+            });
+            text.runs = places
+                .map(|place| {
+                    let mut run = old[place.0][place.1].clone();
+                    if deleted.contains(&place) {
+                        show(&self.effects, &mut run);
+                    }
+                    run
+                })
+                .collect();
+        }
+    }
+
+    /// The place of the letter on the side of the position, while it is deleted.
+    fn beside(&self) -> Option<PlaceOfRun> {
+        self.deleted_at?;
+        let mut texts = self.texts.iter().enumerate();
+        texts.find_map(|(nth, text)| Some((nth, text.runs.iter().position(|it| it.is_beside)?)))
+    }
+
+    /// The node and the offset of the letter on the side of the position, if an undo has brought it
+    /// back.
+    pub(super) fn take_returned(&mut self) -> Option<(NodeId, usize)> {
+        let (nth, index) = self.beside()?;
+        let text = &mut self.texts[nth];
+        if !text.runs[index].is_shown {
+            return None;
+        }
+        text.runs[index].is_beside = false;
+        self.deleted_at = None;
+        Some((text.id.clone(), text.width(0..index)))
+    }
+
+    /// Where a deleted position can be: behind the letters before it, and before those behind it.
+    pub(super) fn room(&self, node: &NodeId) -> Option<(usize, usize)> {
+        let (nth, index) = self.beside()?;
+        let text = self.texts.get(nth).filter(|it| it.id == *node)?;
+        let is_fixed = |run: &Run| run.is_shown && run.born < self.deleted_at;
+        let first = text.runs[..index].iter().rposition(is_fixed);
+        let last = text.runs[index..].iter().position(is_fixed);
+        let last = last.map_or(text.runs.len(), |last| index + last);
+        let start = first.map_or(0, |first| text.width(0..first + 1));
+        Some((start, text.width(0..last)))
+    }
+
+    /// Forgets the history of letters far from the position, if there are many.
+    pub(super) fn trim(&mut self, node: &NodeId, offset: usize) {
+        let is_long = |text: &TrackedText| text.runs.len() > 4 * MOST_RUNS;
+        if self.texts.len() <= MOST_TEXTS && !self.texts.iter().any(is_long) {
+            return;
+        }
+        let beside = self.beside();
+        for (nth, text) in self.texts.iter_mut().enumerate() {
+            let around = match beside {
+                Some((of, index)) => (of == nth).then_some(index),
+                None => (text.id == *node).then(|| {
+                    let mut left = offset;
+                    let mut runs = text.runs.iter();
+                    let is_behind = |run: &Run| match left.checked_sub(run.width()) {
+                        Some(rest) => {
+                            left = rest;
+                            false
+                        }
+                        None => true,
+                    };
+                    runs.position(is_behind).unwrap_or(text.runs.len())
+                }),
+            };
+            text.trim(around);
+        }
+        if self.texts.len() > MOST_TEXTS {
+            let beside = beside.map(|(nth, _)| self.texts[nth].id.clone());
+            let is_kept =
+                |text: &TrackedText| text.id == *node || Some(&text.id) == beside.as_ref();
+            let oldest = self.texts.iter().position(|text| !is_kept(text));
+            oldest.map(|oldest| self.texts.remove(oldest));
+        }
+    }
+}
+
+/// Letters that are in the document again. What seemed to be against that is known to be wrong.
+fn show(effects: &Effects, run: &mut Run) {
+    run.is_shown = true;
+    run.text = None;
+    run.gone.retain(|it| !effects.has(*it));
+    run.born = run.born.filter(|born| effects.has(*born));
+}
+
+/// A letter, and where it is.
+type LetterAt = (char, PlaceOfRun);
+
+/// Which of new letters are which deleted ones, where the fewer of them are among the others in one
+/// way.
+fn pairs(new: &[LetterAt], deleted: &[LetterAt]) -> Vec<(PlaceOfRun, PlaceOfRun)> {
+    let are_new_fewer = new.len() <= deleted.len();
+    let (fewer, more) = match are_new_fewer {
+        true => (new, deleted),
+        false => (deleted, new),
+    };
+    let mut first = more.iter();
+    let find = |(letter, _): &LetterAt| first.find(|(other, _)| other == letter).map(|it| it.1);
+    let first: Option<Vec<_>> = fewer.iter().map(find).collect();
+    let mut last = more.iter().rev();
+    let find = |(letter, _): &LetterAt| last.find(|(other, _)| other == letter).map(|it| it.1);
+    let last: Option<Vec<_>> = fewer.iter().rev().map(find).collect();
+    let Some((first, last)) = first.zip(last) else {
+        return Vec::new();
+    };
+    let both = first.into_iter().zip(last.into_iter().rev());
+    let both = fewer.iter().zip(both);
+    let unique =
+        both.filter_map(|((_, of), (first, last))| (first == last).then_some((*of, first)));
+    let pair = |(few, many)| match are_new_fewer {
+        true => (few, many),
+        false => (many, few),
+    };
+    unique.map(pair).collect()
+}
