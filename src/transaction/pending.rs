@@ -166,8 +166,9 @@ impl<'a, E: PendingError> PendingTransaction<'a, E> {
     /// The commit fails with an [`IdempotencyMismatch`](super::IdempotencyMismatch) if the first
     /// transaction with the key was another.
     ///
-    /// An undo that failed because of its entry and is repeated with its key does not continue with
-    /// an older entry: it fails again, or undoes that entry.
+    /// An undo that failed because of its entry and is repeated with its key, in the same editor,
+    /// does not continue with an older entry: it fails again, or undoes that entry. An editor does
+    /// not know the keys of undos that failed in an earlier one.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, dsl::*};

@@ -353,6 +353,25 @@ fn undo_02_a_refused_undo_that_is_repeated_with_its_key_is_refused_again() {
     assert_eq!((value(&ann), ann.undo_depth()), (None, 0));
 }
 
+/// The history is restored without the errors that were returned before.
+#[test]
+fn undo_02_a_new_editor_does_not_know_the_keys_of_refused_undos() {
+    let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
+    let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
+    for id in ["older", "t"] {
+        run(&ann, create(text_node("item", "one").with_id(id)));
+    }
+    run(&bob, set_text("two").on("t"));
+    let undo = |editor: &Editor, key: &str| editor.undo().idempotent(key).commit();
+    undo(&ann, "first").unwrap_err();
+    drop(ann);
+    let ann = Editor::new(store.clone(), "ann").with_restored_history();
+    let error = undo(&ann, "second").unwrap_err();
+    assert!(matches!(error, UndoError::Conflict { .. }), "{error}");
+    undo(&ann, "first").unwrap();
+    assert!(!exists(&ann, "older") && exists(&ann, "t"));
+}
+
 /// Typing that went on joined the entry that could not be undone, and was stuck with it.
 #[test]
 fn undo_03_edits_after_a_refused_undo_do_not_join_the_stuck_entry() {

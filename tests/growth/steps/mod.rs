@@ -19,8 +19,9 @@ use serde_json::Value;
 
 use crate::dsl::*;
 use crate::{
-    DataStore, Snapshot, StoreOptions, TransactionManager,
-    document::{Mark, NodeSpec},
+    DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager,
+    document::{EditError, Mark, NodeSpec, Position, Side},
+    events::map_position,
     schema::{AttributeSpec, NodeType, Schema, ValueType},
     transaction::{Operation, TextSpan},
 };
@@ -212,4 +213,25 @@ fn operations_on_many_siblings_find_each_beside_the_one_before() {
             move || drop(manager.execute([operation]).unwrap())
         });
     }
+}
+
+#[test]
+fn a_position_follows_undos_of_inverse_code_one_by_one() {
+    grows_evenly_from(SIZE / 10, "positions through undos of code", |size| {
+        let options = StoreOptions::new().kept_commits(1 << 30);
+        let editor = Editor::new(DataStore::with_options(options), "ann");
+        let text = text_node("text", "abc").with_id("t");
+        editor.execute(create(text)).unwrap();
+        let store = editor.store().clone();
+        let version = store.version();
+        for _ in 0..size {
+            let code = |draft: &mut Draft| draft.set_text("t", "abcd");
+            let edit = op_with_inverse(code, |_: &mut Draft| Ok::<(), EditError>(()));
+            editor.execute(edit).unwrap();
+            editor.undo().commit().unwrap();
+        }
+        let position = Position::new("t", 3);
+        let to = store.snapshot();
+        move || drop(map_position(&store, version, &position, &to, Side::After).unwrap())
+    });
 }
