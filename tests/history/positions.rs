@@ -443,7 +443,7 @@ fn positions_stay_beside_their_letters_through_random_edits_and_undos() {
     println!("{compared} positions, {counts}");
     assert!(compared > 1000 && deleted > 100);
     assert_eq!(misplaced, 0, "{counts}");
-    assert!(lost * 50 < deleted && strayed * 100 < deleted, "{counts}");
+    assert!(lost * 100 < deleted && strayed * 300 < deleted, "{counts}");
 }
 
 /// The version, and the texts with their lengths.

@@ -24,6 +24,9 @@ const MOST_TEXTS: usize = 64;
 /// Among so many letters each one is compared, where a whole deleted text is not found.
 const MOST_COMPARED: usize = 4096;
 
+/// So many letters in a row are taken for deleted ones even if others look like them.
+const MANY_LETTERS: usize = 24;
+
 /// Letters with the same history, in the document or deleted.
 #[derive(Clone, Debug)]
 struct Run {
@@ -201,6 +204,10 @@ struct Effects {
     out: HashSet<u64, Secret>,
     /// The commits that each undo or redo reversed.
     reversed: HashMap<u64, Vec<u64>, Secret>,
+    /// The first version that was followed.
+    first: Option<u64>,
+    /// The undos and redos of commits before that. They bring back letters that are not known.
+    of_older: HashSet<u64, Secret>,
 }
 
 impl Effects {
@@ -216,6 +223,10 @@ impl Effects {
                 None if self.known.contains(&version) => units.push(version),
                 None => {}
             }
+        }
+        let is_older = |it: &u64| self.first > Some(*it) || self.of_older.contains(it);
+        if undone.iter().any(is_older) {
+            self.of_older.insert(version);
         }
         units.sort_unstable();
         units.dedup();
@@ -346,6 +357,7 @@ impl Letters {
 
     /// Ends a commit. After an undo or redo, the letters that it brought back are known again.
     pub(super) fn end(&mut self, version: u64, undone: &[u64], is_redo: bool) {
+        self.effects.first.get_or_insert(version);
         if !undone.is_empty() {
             self.effects.reverse(version, undone, is_redo);
             if self.is_edited {
@@ -357,9 +369,11 @@ impl Letters {
 
     fn restore(&mut self, version: u64) {
         self.restore_gaps(version);
-        self.restore_letters(version, |effects, run| effects.want(run, version));
-        // Another commit that is against it may have been undone without a commit.
-        self.restore_letters(version, |effects, run| effects.reverses(version, run));
+        if !self.effects.of_older.contains(&version) {
+            self.restore_letters(version, |effects, run| effects.want(run, version));
+            // Another commit that is against it may have been undone without a commit.
+            self.restore_letters(version, |effects, run| effects.reverses(version, run));
+        }
         for text in &mut self.texts {
             text.runs
                 .retain(|run| run.is_shown || run.born != Some(version) || run.is_beside);
@@ -417,7 +431,7 @@ impl Letters {
         if new == 0 || deleted == 0 || new + deleted > MOST_COMPARED {
             return;
         }
-        let (mut of_new, mut of_deleted) = (Vec::new(), Vec::new());
+        let mut gaps: Vec<[Vec<LetterAt>; 2]> = Vec::new();
         for (nth, text) in self.texts.iter_mut().enumerate() {
             let mut runs = Vec::new();
             for mut run in text.runs.drain(..) {
@@ -430,17 +444,50 @@ impl Letters {
                 runs.push(run);
             }
             text.runs = runs;
-            for (index, run) in text.runs.iter().enumerate() {
-                let letters = match () {
-                    () if run.is_new(version) => &mut of_new,
-                    () if may_return(run) => &mut of_deleted,
-                    () => continue,
+            for gap in text.gaps(version) {
+                let letters = |is_of: &dyn Fn(&Run) -> bool| {
+                    let runs = gap.clone().map(|at| (&text.runs[at], (nth, at)));
+                    let runs = runs.filter(|(run, _)| is_of(run));
+                    let letters =
+                        runs.filter_map(|(run, at)| Some((run.text().chars().next()?, at)));
+                    letters.collect()
                 };
-                letters.extend(run.text().chars().map(|letter| (letter, (nth, index))));
+                gaps.push([letters(&|run| run.is_new(version)), letters(&may_return)]);
             }
         }
-        let pairs = pairs(&of_new, &of_deleted);
-        self.put_back(&pairs, version);
+        let [new, deleted] = [0, 1].map(|nth| gaps.iter().flat_map(move |gap| &gap[nth]));
+        let pairs: Vec<_> = match new
+            .clone()
+            .map(|it| it.0)
+            .eq(deleted.clone().map(|it| it.0))
+        {
+            true => new.map(|it| it.1).zip(deleted.map(|it| it.1)).collect(),
+            false => gaps
+                .iter()
+                .flat_map(|[new, deleted]| pairs(new, deleted))
+                .collect(),
+        };
+        if self.are_telling(&pairs) {
+            self.put_back(&pairs, version);
+        }
+    }
+
+    /// Whether letters are so many, or so distinct from other deleted ones, that they are not those
+    /// of another text by chance.
+    fn are_telling(&self, pairs: &[(PlaceOfRun, PlaceOfRun)]) -> bool {
+        let mut counts: HashMap<char, usize, Secret> = HashMap::default();
+        let deleted = self.texts.iter().flat_map(|text| &text.runs);
+        for letter in deleted
+            .filter(|run| !run.is_shown)
+            .flat_map(|run| run.text().chars())
+        {
+            *counts.entry(letter).or_default() += 1;
+        }
+        let is_distinct = |(_, (text, run)): &(PlaceOfRun, PlaceOfRun)| {
+            let mut letters = self.texts[*text].runs[*run].text().chars();
+            letters.all(|letter| counts.get(&letter) == Some(&1))
+        };
+        pairs.len() >= MANY_LETTERS || pairs.iter().all(is_distinct)
     }
 
     /// Puts each deleted letter in the place of the new one that it is.
