@@ -432,9 +432,13 @@ impl DataStore {
 /// of the cursor of a client.
 ///
 /// The position follows the commits between the two versions, as [`Position::mapped`] describes.
-/// Text that an undo brings back has its positions again. The position stays deleted if the text of
-/// a deleted node comes back in another node, if more than some hundred other edits were made beside
-/// it, or if several deleted letters look alike and an undo without a commit kept some of them away.
+/// Text that an undo brings back has its positions again. In three cases they stay deleted:
+///
+/// - The text of a deleted node comes back in another node.
+/// - Beside the text there were more than some hundred other edits.
+/// - Only a part of what an undo seems to bring back comes back, because another undo had no
+///   effect, and letters in it look alike.
+///
 /// In a node that an undo brings back with another text, a position may be beside another letter
 /// that looks like its own.
 ///
@@ -442,8 +446,8 @@ impl DataStore {
 /// text is at the end.
 ///
 /// The commits are those that the store [keeps](crate::StoreOptions::kept_commits). Never blocks.
-/// Takes time in proportion to the number of commits since the version and to their changes. Commits
-/// wait only while the list of these is copied.
+/// Takes time in proportion to the number of commits since the version and to their changes. Other
+/// threads wait to commit only while the list of these is copied.
 ///
 /// # Errors
 ///

@@ -26,7 +26,7 @@ pub struct MappedPosition {
     /// The position; `None` if its node does not exist any more.
     pub position: Option<Position>,
     /// Whether the character on its side was deleted, or its node. With the commits of a store, it
-    /// is false again after an undo that brought the character back in its node.
+    /// is false again after an undo that brought the character back.
     pub is_deleted: bool,
 }
 
