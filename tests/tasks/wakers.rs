@@ -2,9 +2,10 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
+use std::thread;
 
 use doclock::lock::{
     AcquireOptions, CancelToken, FifoLock,
@@ -222,4 +223,91 @@ fn async_04_the_waker_of_the_last_poll_is_woken_by_a_cancellation() {
     token.cancel();
     assert!(task.is_woken());
     assert!(task.poll().is_some());
+}
+
+/// Cancels the token again when it is woken, and notes how many requests wait after that.
+struct CancelsAgain {
+    token: CancelToken,
+    lock: FifoLock,
+    waiting: Mutex<Vec<usize>>,
+}
+
+impl Wake for CancelsAgain {
+    fn wake(self: Arc<Self>) {
+        self.token.cancel();
+        self.waiting.lock().unwrap().push(self.lock.queue_length());
+    }
+}
+
+/// Lets so many tasks wait whose wakers cancel the token again, and cancels it. Returns how many
+/// requests waited when each of the other calls returned.
+fn waiting_after_nested_calls(tasks: usize) -> Vec<usize> {
+    let (lock, token) = (FifoLock::new(), CancelToken::new());
+    let held = lock.lock("holder").unwrap();
+    let again = Arc::new(CancelsAgain {
+        token: token.clone(),
+        lock: lock.clone(),
+        waiting: Mutex::default(),
+    });
+    let waker = Waker::from(Arc::clone(&again));
+    let mut context = Context::from_waker(&waker);
+    let request = |_| Box::pin(lock.request("task").cancel_token(&token).into_future());
+    let mut waiting: Vec<_> = (0..tasks).map(request).collect();
+    for task in &mut waiting {
+        assert!(task.as_mut().poll(&mut context).is_pending());
+    }
+    token.cancel();
+    assert_eq!(lock.queue_length(), 0);
+    drop((waiting, held));
+    at_rest(&lock);
+    again.waiting.lock().unwrap().clone()
+}
+
+#[test]
+fn async_04_no_request_waits_when_a_nested_cancellation_returns() {
+    assert_eq!(waiting_after_nested_calls(3), [0, 0, 0]);
+}
+
+/// If each call within another removed a request, the stack would have as many calls as requests.
+#[test]
+fn async_04_cancellations_within_cancellations_have_a_bounded_depth() {
+    assert_eq!(waiting_after_nested_calls(20_000).len(), 20_000);
+}
+
+/// Blocks the thread that wakes it.
+struct Blocks(Mutex<mpsc::Receiver<()>>, mpsc::Sender<()>);
+
+impl Wake for Blocks {
+    fn wake(self: Arc<Self>) {
+        self.1.send(()).unwrap();
+        let _ = self.0.lock().unwrap().recv();
+    }
+}
+
+#[test]
+fn async_04_a_second_cancellation_removes_the_requests_that_the_first_has_not_reached() {
+    let (lock, token) = (FifoLock::new(), CancelToken::new());
+    let held = lock.lock("holder").unwrap();
+    let (go_on, may_go_on) = mpsc::channel();
+    let (block, is_blocked) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Blocks(Mutex::new(may_go_on), block)));
+    let request = || Box::pin(lock.request("task").cancel_token(&token).into_future());
+    let mut first = request();
+    assert!(
+        first
+            .as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    let others = [(); 2].map(|()| Task::waiting(lock.request("other").cancel_token(&token)));
+    thread::scope(|scope| {
+        scope.spawn(|| token.cancel());
+        is_blocked.recv().unwrap();
+        token.cancel();
+        assert_eq!(lock.queue_length(), 0);
+        assert_eq!(others.each_ref().map(Task::is_woken), [true, true]);
+        drop(go_on);
+    });
+    drop((first, others, held));
+    at_rest(&lock);
 }

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -33,7 +34,13 @@ struct TokenState {
     /// By the numbers of their registrations.
     requests: BTreeMap<u64, Withdraw>,
     registrations: u64,
+    /// How many calls of `cancel` remove requests.
+    calls: usize,
 }
+
+/// So many calls of `cancel` remove requests at the same time. Each can run in code that another
+/// one calls, so more of them could exhaust the stack.
+const CALLS: usize = 32;
 
 /// Removes one cancelled request from its queue. Does nothing when it no longer waits.
 type Withdraw = Box<dyn FnOnce() + Send>;
@@ -48,7 +55,11 @@ impl CancelToken {
     /// holder.
     ///
     /// When this returns, no request that waited when it was called is still in a queue. A request
-    /// that joins at that moment may be visible there briefly; its own thread removes it.
+    /// that joins at that moment may be visible there briefly; its own thread removes it. So may
+    /// one that another call is removing at that moment: of calls at the same time, each removes
+    /// the next request that is left, and none waits for another. Beyond 32 of them, in several
+    /// threads or in wakers that such calls wake, a call returns at once and leaves its part to the
+    /// others.
     ///
     /// # Panics
     ///
@@ -57,12 +68,20 @@ impl CancelToken {
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
-        let requests = std::mem::take(&mut state.requests);
-        // The locks are entered without the token's mutex: waiters acquire the two in the other
-        // order.
+        if state.calls == CALLS {
+            return;
+        }
+        state.calls += 1;
         drop(state);
         // A withdrawal may drop a key of a user, and its panic must not keep the later requests.
-        run_all(requests.into_values());
+        // The locks are entered without the token's mutex: waiters acquire the two in the other
+        // order.
+        run_all(iter::from_fn(|| {
+            let mut state = self.0.lock();
+            let next = state.requests.pop_first();
+            state.calls -= usize::from(next.is_none());
+            next.map(|(_, withdraw)| withdraw)
+        }));
     }
 
     /// Returns whether [`cancel`](CancelToken::cancel) was called.
