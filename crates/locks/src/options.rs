@@ -207,7 +207,7 @@ impl LockOptions {
     /// but not while its holder waits for more nodes. Every hold is measured then, as with a
     /// [timeline](Self::timeline). One thread of the process looks for long holds while requests
     /// wait, so neither the holder nor a waiter needs to do anything. It looks at the threshold, or
-    /// up to 1/32 of the shortest threshold later.
+    /// up to 1/32 of the shortest threshold later; up to 1 ms later if that is more.
     pub fn report_holds(mut self, longer_than: Duration) -> Self {
         self.reports.holds = Some(longer_than);
         self

@@ -98,11 +98,18 @@ impl LockShared {
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
-        self.step_and(step, drop)
+        let watched = |state: &mut LockState, now| {
+            let result = step(state, now);
+            if let Some(deadline) = state.watch_slow(now) {
+                state.outbox.push(AfterUnlock::Look(deadline));
+            }
+            result
+        };
+        self.step_and(watched, drop)
     }
 
-    /// Takes a step as [`step`](Self::step) does. A thread that waits for the state meanwhile gets
-    /// it next, before this one can lock it again.
+    /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
+    /// thread that waits for the state meanwhile gets it next, before this one can lock it again.
     pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
         self.step_and(step, unlock_fair)
     }
@@ -145,9 +152,6 @@ impl LockShared {
     ) -> T {
         let (mut state, now) = self.enter();
         let result = step(&mut state, now);
-        if let Some(deadline) = state.watch_slow(now) {
-            state.outbox.push(AfterUnlock::Look(deadline));
-        }
         let held = state.held();
         if held != state.shown {
             self.show(&mut state, held);
@@ -316,13 +320,17 @@ impl WaitQueue for LockShared {
         if self.clock.until(next).is_some() {
             return look.again_at(next);
         }
+        #[cfg(test)]
+        {
+            state.looks += 1;
+        }
         // What joins from here on sets both again, and so does what is found.
         state.next_look = Deadline::NEVER;
         let tasks_wait = std::mem::take(&mut state.tasks_wait);
         drop(state);
         let has_passed = |overdue| self.clock.until(overdue).is_none();
         let mut left = None;
-        let waits = self.step(|state, now| {
+        let waits = self.step_fair(|state, now| {
             state.revoke_overdue(now, has_passed);
             state.look_at_slow(&mut left, now)
         });
@@ -338,7 +346,7 @@ impl WaitQueue for LockShared {
             reports.for_each(|report| self.deliver(report));
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
-        self.step(|state, now| {
+        self.step_fair(|state, now| {
             state
                 .waiters_for_nodes()
                 .for_each(|waiter| waiter.look_at(None, look));

@@ -141,9 +141,9 @@ pub(super) struct LockState {
     closing: Option<Box<Closing>>,
     /// The latest revoked grants whose holders have not seen the revocation yet.
     revoked: VecDeque<LockId>,
-    /// How often the keeper looked at hold limits.
+    /// How often the keeper looked.
     #[cfg(test)]
-    looks: usize,
+    pub(super) looks: usize,
     /// When the keeper looks next: no later than anything happens that it has to do.
     pub(super) next_look: Deadline,
     /// `None` without a timeline and reports.

@@ -5,6 +5,9 @@
 
 use super::*;
 
+/// The keeper pauses at least so long between two looks at the same hold or wait.
+pub(super) const LOOK_DISTANCE: Duration = Duration::from_millis(1);
+
 /// This many revoked grants are remembered, to distinguish them from ids that were never granted.
 pub(super) const REMEMBERED: usize = 256;
 
@@ -50,10 +53,6 @@ impl LockState {
     ) {
         if !self.had_limits {
             return;
-        }
-        #[cfg(test)]
-        {
-            self.looks += 1;
         }
         if self.held {
             let overdue = self.holder.overdue;
@@ -167,7 +166,8 @@ impl LockState {
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
-    /// that has exceeded it but cannot be revoked now is due again one limit later.
+    /// that has exceeded it but cannot be revoked now is due again one limit later, or a distance
+    /// of looks.
     pub(crate) fn due(
         &self,
         now: MonotonicTime,
@@ -178,7 +178,7 @@ impl LockState {
             return None;
         }
         let due = |overdue: Overdue| match passed(overdue.at) {
-            true => Deadline::after(overdue.limit(), now),
+            true => Deadline::after(overdue.limit().max(LOOK_DISTANCE), now),
             false => Some(overdue.at),
         };
         if self.held {

@@ -139,11 +139,8 @@ impl LockState {
             && now - waiter.since >= threshold
             && waiter.reported_for.get() == 0
         {
-            let request = self.entry(waiter, position, now);
-            let slow = SlowRequest::Wait {
-                request,
-                ended: true,
-            };
+            let (request, ended) = (self.entry(waiter, position, now), true);
+            let slow = SlowRequest::Wait { request, ended };
             let report = self.report(slow, threshold, None, now);
             self.outbox.push(report);
         }
@@ -197,12 +194,9 @@ impl LockState {
         }
         let mut reports = Vec::new();
         if let Some(over) = holds {
-            let causes = self.holds_or_closing().filter(|hold| !self.waits(hold));
-            for hold in causes {
+            let holds = self.holds_or_closing();
+            for hold in holds.filter(|hold| !hold.is_reported.get() && !self.waits(hold)) {
                 let lasted = self.busy_for(hold, now);
-                if hold.is_reported.get() {
-                    continue;
-                }
                 if lasted < over {
                     sooner(left, over - lasted);
                     continue;
@@ -306,6 +300,7 @@ impl LockState {
     /// so that many requests cause few looks.
     pub(crate) fn look_within(&mut self, left: Duration, now: MonotonicTime) -> Option<Deadline> {
         let distance = self.observed.as_ref()?.thresholds.shortest()? / 32;
+        let distance = distance.max(hold_limits::LOOK_DISTANCE);
         self.look_no_later_than(Deadline::after(left.max(distance), now)?)
     }
 
@@ -313,10 +308,8 @@ impl LockState {
     /// with each request that begins to wait, and with each grant that other requests wait for.
     #[inline]
     pub(crate) fn watch_slow(&mut self, now: MonotonicTime) -> Option<Deadline> {
-        match &self.observed {
-            None => None,
-            Some(_) => self.watch_slow_requests(now),
-        }
+        self.observed.as_ref()?;
+        self.watch_slow_requests(now)
     }
 
     #[inline(never)]
@@ -345,19 +338,20 @@ impl LockState {
         let nodes = self.part_held() == CapacityPart::Share;
         let holding = TimelineOutcome::Holding;
         let holds = self.holds();
+        let holds = holds.map(|hold| recording.hold(hold, nodes, None, holding));
         let closed = self.closed().into_iter();
         let closed = closed.map(|hold| recording.hold(hold, false, None, holding));
-        let holds = holds
-            .map(|hold| recording.hold(hold, nodes, None, holding))
-            .chain(closed);
-        let waiting = TimelineOutcome::Waiting;
-        let waiters = self
-            .waiters_for_nodes()
-            .map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
-        Some((recording.timeline(now), holds.chain(waiters).collect()))
+        let (waiters, waiting) = (self.waiters_for_nodes(), TimelineOutcome::Waiting);
+        let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
+        let requests = holds.chain(closed).chain(waiters).collect();
+        Some((recording.timeline(now), requests))
     }
 
     pub(crate) fn recording(&self) -> Option<&Recording> {
         self.observed.as_ref()?.recording.as_ref()
     }
 }
+
+#[cfg(test)]
+#[path = "../../tests/unit/reports.rs"]
+mod tests;
