@@ -3,11 +3,12 @@
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
+use doclock::codes::CodedError;
 use doclock::document::NodeSpec;
 use doclock::durable::DurableOptions;
 use doclock::lock::keyed::KeyedLock;
 use doclock::lock::limiter::InFlightLimiter;
-use doclock::lock::{AcquireOptions, FifoLock, LockError, LockOptions};
+use doclock::lock::{AcquireOptions, CancelToken, FifoLock, LockError, LockOptions};
 use doclock::{DataStore, TransactionManager, dsl::*};
 
 use crate::common::{Task, eventually};
@@ -127,6 +128,77 @@ fn async_03_the_keeper_starts_with_the_first_wait_and_ends_with_the_lock() {
     assert_eq!(keepers(), 1);
     drop(lock);
     eventually("it ends", || keepers() == 0);
+}
+
+/// Once such a task had the error `NoKeeper` where no thread can be started.
+#[cfg(target_os = "linux")]
+#[test]
+fn async_03_a_task_that_may_not_wait_needs_no_keeper() {
+    if !is_alone("a_task_that_may_not_wait_needs_no_keeper") {
+        return;
+    }
+    let threads = || std::fs::read_dir("/proc/self/task").unwrap().count();
+    let before = threads();
+    let token = CancelToken::new();
+    token.cancel();
+    let (store, calls, keys) = (
+        DataStore::new(),
+        InFlightLimiter::new(1),
+        KeyedLock::<u8, u8>::new(),
+    );
+    let manager = TransactionManager::new(store.clone());
+    manager
+        .execute(create(element("note", []).with_id("a")))
+        .unwrap();
+    let scope = || doclock::lock::node::Scope::new().write("a");
+    let held = (
+        store.lock("holder").unwrap(),
+        calls.acquire("a").unwrap(),
+        keys.reserve(&0).unwrap(),
+    );
+    let now = |options: &AcquireOptions| {
+        let options = || options.clone();
+        let joined = keys.current_execution(&0).unwrap();
+        let join = Task::new(joined.request_result().options(options())).poll();
+        let call = Task::new(calls.request("a").options(options())).poll();
+        let whole = Task::new(store.request("task").options(options())).poll();
+        let nodes = store.node_locks().request("task", scope());
+        let nodes = Task::new(nodes.options(options())).poll();
+        let theirs = keys.clone();
+        let (turn, drain) = (options(), options());
+        let turn = Task::new(async move { theirs.request(&0, "task").options(turn).await.err() });
+        let theirs = keys.clone();
+        let drain = async move { theirs.request_drain("task").options(drain).await.err() };
+        [
+            whole.expect("it may not wait").unwrap_err().code(),
+            nodes.expect("it may not wait").unwrap_err().code(),
+            { turn }.poll().expect("it may not wait").unwrap().code(),
+            Task::new(drain)
+                .poll()
+                .expect("it may not wait")
+                .unwrap()
+                .code(),
+            join.expect("it may not wait").unwrap_err().code(),
+            call.expect("it may not wait").unwrap_err().code(),
+        ]
+    };
+    let cancelled = now(&AcquireOptions::new().cancel_token(&token));
+    assert_eq!(cancelled[..5], ["lockCancelled"; 5]);
+    assert_eq!(cancelled[5], "limiterCancelled");
+    let busy = now(&AcquireOptions::new().no_wait());
+    assert_eq!(busy[..5], ["lockWouldBlock"; 5]);
+    assert_eq!(busy[5], "limiterBusy");
+    assert_eq!(threads(), before);
+    let journal = Gated(mpsc::channel().1);
+    let durable = DataStore::open_journal(journal, DurableOptions::new()).unwrap();
+    let wait = || durable.wait_durable(1).timeout(Duration::ZERO);
+    // It starts the thread of the journal.
+    wait().wait().unwrap_err();
+    let with_journal = threads();
+    let late = Task::new(wait()).poll().expect("it may not wait");
+    assert_eq!(late.unwrap_err().code(), "durabilityTimeout");
+    assert_eq!(threads(), with_journal);
+    drop(held);
 }
 
 /// Dropped by the keeper, it drops the last handle of the store there.

@@ -463,14 +463,14 @@ impl FifoLock {
         // The deadline comes first: threads that see the request in the queue rely on a running
         // timeout.
         let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let attended = waits_as.attend(shared);
-        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
         let how = HowToWait {
             at_once: waits.is_some_and(|limit| limit.is_zero()),
             bound: options.queue_bound,
             priority: options.priority,
         };
+        let attended = waits_as.attend(shared, !how.at_once);
+        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
         let asked = shared.step(|state, now| {
             Ok(match ask(state, now, how, &request)? {
                 Requested::Granted(grant) => Ok(grant),

@@ -23,8 +23,8 @@ use crate::time::{Clock, Deadline};
 /// A queue as its waiters see it.
 pub trait WaitQueue: Send + Sync + 'static {
     /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
-    /// wait of the same holder. A token collects its requests before it withdraws them, so a
-    /// withdrawal can come after its wait is over.
+    /// wait of the same holder. A token withdraws a request without its mutex, so a withdrawal can
+    /// come after its wait is over.
     type Ticket: Copy + Send + Unpin + 'static;
 
     fn clock(&self) -> &Clock;
@@ -125,21 +125,19 @@ impl WaiterKind {
         }
     }
 
-    /// Returns the deadline of a wait that the keeper ends: that of a task.
+    /// Returns the deadline of a wait that the keeper ends: that of a task, unless it ends at once.
     #[doc(hidden)]
     pub fn ended_by_keeper(self, deadline: WaitDeadline) -> Option<Deadline> {
-        match self {
-            Self::Thread => None,
-            Self::Task => deadline.map(|(_, deadline)| deadline),
-        }
+        let (limit, deadline) = deadline?;
+        (self == Self::Task && !limit.is_zero()).then_some(deadline)
     }
 
-    /// Begins the wait of a task: the keeper serves the queue from now on.
+    /// Begins the wait of a task that `may_wait`: the keeper serves the queue from now on.
     #[doc(hidden)]
-    pub fn attend<Q: WaitQueue>(self, queue: &Arc<Q>) -> io::Result<()> {
+    pub fn attend<Q: WaitQueue>(self, queue: &Arc<Q>, may_wait: bool) -> io::Result<()> {
         match self {
-            Self::Thread => Ok(()),
-            Self::Task => queue.keeper().attend(queue, queue.clock()),
+            Self::Task if may_wait => queue.keeper().attend(queue, queue.clock()),
+            _ => Ok(()),
         }
     }
 
@@ -244,6 +242,9 @@ impl<Q: WaitQueue, W: Waiter> TaskWait<Q, W> {
             is_over: false,
         };
         this._attached = cancel.map(|token| attach(token, queue, ticket));
+        if let Some((limit, _)) = wait.deadline.filter(|(limit, _)| limit.is_zero()) {
+            queue.withdraw(ticket, Reason::Expired(limit));
+        }
         this
     }
 }

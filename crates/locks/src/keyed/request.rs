@@ -112,6 +112,10 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
             ..context.requester(&self.owner, false)
         };
         let shared = &self.lock.0;
+        if context.options.is_cancelled() {
+            shared.shard_with(0).state.counts.total_cancellations += 1;
+            return Err(LockError::cancelled(&self.owner));
+        }
         let deadline = shared.deadline(&context.options);
         for queued in shared.join_drains(&requester, deadline)? {
             let cancel = context.options.cancel.as_ref();
@@ -133,35 +137,17 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
 /// executes the task.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Reservation<K: 'static, V: 'static> {
-    shared: Arc<KeyedShards<K, V>>,
-    hold: Hold,
+    pub(super) shared: Arc<KeyedShards<K, V>>,
+    pub(super) hold: Hold,
     /// Set while the request waits.
-    waits: TurnWait<K, V>,
-    cancel: Option<CancelToken>,
+    pub(super) waits: TurnWait<K, V>,
+    pub(super) cancel: Option<CancelToken>,
     /// The thread to which it is bound; zero for none.
-    thread: u64,
-    is_used: bool,
+    pub(super) thread: u64,
+    pub(super) is_used: bool,
 }
 
 impl<K: 'static, V: 'static> Reservation<K, V> {
-    #[inline(always)]
-    pub(super) fn new(
-        shared: &Arc<KeyedShards<K, V>>,
-        hold: Hold,
-        waits: TurnWait<K, V>,
-        cancel: Option<&CancelToken>,
-        thread: u64,
-    ) -> Self {
-        Self {
-            shared: Arc::clone(shared),
-            hold,
-            waits,
-            cancel: cancel.cloned(),
-            thread,
-            is_used: false,
-        }
-    }
-
     /// Returns the id of the request and of its grant.
     pub fn id(&self) -> LockId {
         let (number, lock) = (self.hold.number, self.shared.lock);
@@ -273,11 +259,9 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
     }
 
     fn withdraw(&self, waiting_at: KeyedPosition, reason: Reason) {
-        let answer = {
-            let mut shard = self.shard_of(waiting_at);
-            let now = self.clock.now();
-            shard.withdraw(waiting_at, reason, now)
-        };
+        let mut shard = self.shard_of(waiting_at);
+        let answer = shard.withdraw(waiting_at, reason, self.clock.now());
+        drop(shard);
         if let Some((request, outcome)) = answer {
             request.deliver(outcome);
         }
@@ -341,8 +325,7 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             ..self.request.head().requester()
         };
         let mut shard = self.shared.shard_of(self.waiting_at);
-        let now = self.shared.clock.now();
-        shard.refuse_self(self.waiting_at, &requester, now)
+        shard.refuse_self(self.waiting_at, &requester, self.shared.clock.now())
     }
 }
 
@@ -354,7 +337,9 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     ) -> RequestOutcome<W::Reply> {
         let deadline = self.deadline;
         let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
-        if let Err(error) = waits_as.attend(&shared) {
+        let is_at_once = deadline.is_some_and(|(limit, _)| limit.is_zero());
+        let may_wait = !is_at_once && !cancel.is_some_and(CancelToken::is_cancelled);
+        if let Err(error) = waits_as.attend(&shared, may_wait) {
             let error = LockError::no_keeper(request.head().requester().owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }

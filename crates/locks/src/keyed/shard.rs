@@ -409,15 +409,13 @@ impl<K, V> Shard<K, V> {
     }
 
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
-        for entry in self.entries() {
-            let Some(queues) = &entry.state.queues else {
-                continue;
-            };
+        let queues = self.entries().map(|entry| (entry.id, &entry.state.queues));
+        for (id, queues) in queues.filter_map(|(id, queues)| Some((id, queues.as_ref()?))) {
             for (ticket, waiter) in queues.turns.iter(None) {
-                visit(KeyedPosition::Turn(entry.id, ticket), &*waiter.request);
+                visit(KeyedPosition::Turn(id, ticket), &*waiter.request);
             }
             for (ticket, waiter) in queues.joins.iter(None) {
-                visit(KeyedPosition::Join(entry.id, ticket), &*waiter.request);
+                visit(KeyedPosition::Join(id, ticket), &*waiter.request);
             }
         }
         for Drain { waiter, .. } in &self.state.drains {
@@ -432,15 +430,11 @@ impl<K, V> Shard<K, V> {
         requester: &Requester<'_>,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        let key = match waiting_at {
-            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _)
-                if self.position(waiting_at).is_some() =>
-            {
-                key
-            }
-            _ => return Ok(()),
+        let waits = self.position(waiting_at).is_some();
+        let active = match waiting_at {
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) if waits => self.active(key),
+            _ => None,
         };
-        let active = self.active(key);
         let refused = active.map_or(Ok(()), |mut active| active.refuse_reentry(requester, now));
         refused.inspect_err(|_| drop(self.take_out(waiting_at)))
     }
@@ -476,12 +470,10 @@ impl<K, V> Shard<K, V> {
             KeyedPosition::Join(key, ticket) => {
                 let joins = &mut self.active(key)?.entry.state.queues.as_mut()?.joins;
                 let joiner = joins.remove(ticket)?;
-                let (number, since) = (joiner.number, joiner.since);
-                let request = joiner.request as Arc<dyn Waiting>;
                 Some(KeyedWaiter {
-                    number,
-                    since,
-                    request,
+                    number: joiner.number,
+                    since: joiner.since,
+                    request: joiner.request,
                 })
             }
             KeyedPosition::Drain(number) => self.state.take_drain(number),

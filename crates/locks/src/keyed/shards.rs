@@ -137,8 +137,14 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
             Err(key) if waits => self.join_queue(shard, key, requester, options)?,
             Err(_) => return Ok(None),
         };
-        let cancel = options.cancel.as_ref();
-        let turn = Reservation::new(self, hold, waits, cancel, requester.thread);
+        let turn = Reservation {
+            shared: Arc::clone(self),
+            hold,
+            waits,
+            cancel: options.cancel.clone(),
+            thread: requester.thread,
+            is_used: false,
+        };
         // If the drop of the copy panics, the turn is given up.
         drop(copy);
         Ok(Some(turn))

@@ -57,7 +57,8 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         let key = self.key.as_ref().expect("it is taken with the grant");
         let hash = Secret.hash_one(key);
         let cancelled = options.is_cancelled();
-        let attended = waits_as.attend(shared);
+        let is_at_once = limit.is_some_and(|limit| limit.is_zero());
+        let attended = waits_as.attend(shared, !cancelled && !is_at_once);
         attended.map_err(|error| LimiterError::NoKeeper {
             key: self.shown_key(),
             reason: error.to_string(),
@@ -89,7 +90,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
                 let permit = Permit::new(&self.limiter, slots).taken(options);
                 return Ok(permit.without([copy, self.key]));
             }
-            if limit.is_some_and(|limit| limit.is_zero()) {
+            if is_at_once {
                 let call = refused(state, |counts| counts.declined += 1);
                 return Err(LimiterError::Busy { call });
             }

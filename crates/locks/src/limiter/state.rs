@@ -19,6 +19,7 @@
 
 use std::panic::Location;
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, PermitSnapshot};
 use super::options::{Adaptive, KeyLimit};
@@ -224,23 +225,17 @@ impl<K: LimiterKey> LimiterState<K> {
         let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
             return;
         };
-        let waited = now - waiter.since;
         let counts = &mut state.metrics(&mut self.others).counts;
-        let waited = match reason {
-            Reason::Expired(limit) => {
-                counts.timed_out += 1;
-                // The timeout begins just before the request joins the queue.
-                waited.max(limit)
-            }
-            Reason::Cancelled => {
-                counts.cancelled += 1;
-                waited
-            }
+        let (count, least) = match reason {
+            // The timeout begins just before the request joins the queue.
+            Reason::Expired(limit) => (&mut counts.timed_out, limit),
+            Reason::Cancelled => (&mut counts.cancelled, Duration::ZERO),
         };
+        *count += 1;
         let evidence = CallEvidence {
             key: String::new(),
             weight: waiter.weight,
-            waited,
+            waited: (now - waiter.since).max(least),
             position: Some(ahead + 1),
             load,
         };

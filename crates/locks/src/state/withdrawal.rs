@@ -66,16 +66,11 @@ impl LockState {
         now: MonotonicTime,
     ) -> LockOutcome {
         let counts = &mut self.recorder_of(waiter.part).counts;
-        let outcome = match reason {
-            Reason::Expired(_) => {
-                counts.total_timeouts += 1;
-                TimelineOutcome::TimedOut
-            }
-            Reason::Cancelled => {
-                counts.total_cancellations += 1;
-                TimelineOutcome::Cancelled
-            }
+        let (count, outcome) = match reason {
+            Reason::Expired(_) => (&mut counts.total_timeouts, TimelineOutcome::TimedOut),
+            Reason::Cancelled => (&mut counts.total_cancellations, TimelineOutcome::Cancelled),
         };
+        *count += 1;
         self.observe_failure(waiter, evidence.position, outcome, now);
         RequestOutcome::Failed(Box::new(evidence.because(reason)))
     }

@@ -220,3 +220,18 @@ fn keyed_04_a_wait_for_all_ends_while_many_tasks_come_and_go() {
     });
     assert_eq!(lock.active_keys_count(), 0);
 }
+
+/// Once such a wait was `Ok` if no task was there.
+#[test]
+fn keyed_04_a_wait_for_all_with_a_cancelled_token_is_refused_also_without_a_task() {
+    let lock = Lock::new();
+    let token = CancelToken::new();
+    token.cancel();
+    let all = || lock.request_drain("closing").cancel_token(&token);
+    assert!(matches!(all().wait(), Err(LockError::Cancelled(_))));
+    let turn = lock.reserve("ann").unwrap();
+    assert!(matches!(all().wait(), Err(LockError::Cancelled(_))));
+    assert_eq!(lock.stats().total_cancellations, 2);
+    assert_eq!(turn.execute(|| 1), Ok(1));
+    at_rest(&lock);
+}

@@ -69,7 +69,7 @@ impl SharedWriter {
         let deadline = timeout.and_then(|limit| Some((limit, self.clock.deadline(limit)?)));
         let looks = waits_as.ended_by_keeper(deadline);
         if looks.is_some() {
-            let attended = waits_as.attend(self);
+            let attended = waits_as.attend(self, true);
             attended.map_err(|error| DurabilityError::NoKeeper {
                 version: goal.version(),
                 reason: error.to_string(),
