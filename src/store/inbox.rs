@@ -27,8 +27,8 @@ pub use event_table::{
 
 use crate::caught::catch;
 use crate::id::OwnerId;
-use crate::lock::{AcquireOptions, CancelToken, LockError};
-use crate::store::{CommitError, DataStore, Draft, Transaction};
+use crate::lock::{AcquireOptions, CancelToken, LockError, PendingRequest};
+use crate::store::{CommitError, DataStore, Draft, Transaction, TransactionRequest};
 use crate::sync::assert_unlocked;
 use crate::time::MonotonicTime;
 use event_table::{ClaimOutcome, Claimant, Delivery, EventTable, FailedAttempt, InboxKey};
@@ -144,6 +144,13 @@ impl Inbox {
     /// [`Interrupted`], with the messages that are not settled: the feed's token was cancelled, the
     /// thread already holds the store's lock, or the store is [durable](crate::durable) and became
     /// read-only.
+    ///
+    /// # Panics
+    ///
+    /// If [the callback](Feed::on_outcome) or the code of a message panics. The worker takes no
+    /// further message from the channel, settles those that it has taken, and retries them if
+    /// needed. Then the first panic resumes. If the worker is stopped before, it returns
+    /// [`Interrupted`] instead. A message whose own code panics is dropped.
     #[track_caller]
     pub fn run<'a, M: Message + Send + 'static>(
         &'a self,
@@ -183,7 +190,8 @@ impl Inbox {
             first: true,
             cancel: None,
         };
-        attempt.make(message, handler)
+        let request = self.store.request_transaction(self.owner.clone());
+        attempt.make(request, message, handler)
     }
 
     /// Claims the event of a message, for work that does not fit into a handler.
@@ -462,9 +470,10 @@ struct ProcessingAttempt<'a> {
 }
 
 impl ProcessingAttempt<'_> {
-    #[track_caller]
+    /// Makes the attempt, with a request that has no options yet.
     fn make<M: Message>(
         &self,
+        request: PendingRequest<'static, TransactionRequest>,
         message: &M,
         handler: impl FnOnce(&mut Draft, &M) -> HandlerResult,
     ) -> Result<Outcome, LockError> {
@@ -476,13 +485,7 @@ impl ProcessingAttempt<'_> {
         if let Some(token) = self.cancel {
             options = options.cancel_token(token);
         }
-        match self
-            .inbox
-            .store
-            .request_transaction(self.owner.clone())
-            .options(options)
-            .wait()
-        {
+        match request.options(options).wait() {
             Ok(transaction) => Ok(carry_out(claim, transaction, message, handler)),
             // Neither concerns the event.
             Err(error @ (LockError::Reentrant { .. } | LockError::Cancelled(_))) => {

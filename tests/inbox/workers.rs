@@ -1,7 +1,8 @@
 //! Workers on a channel: they settle every event that they take, wait for nothing else, and can be
 //! stopped.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -10,7 +11,10 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, bounded, unbounded};
 use doclock::{
     StoreOptions,
-    inbox::{DeadLetterCause, EventState, Feed, HandlerError, InboxOptions, Interruption, Outcome},
+    inbox::{
+        DeadLetterCause, EventState, Feed, HandlerError, InboxOptions, Interruption, Message,
+        Outcome,
+    },
     lock::CancelToken,
 };
 
@@ -349,4 +353,98 @@ fn sleeping_workers_wake_up_for_new_messages() {
         drop(sender);
     });
     assert_eq!(bank.ledger(), ["a", "b", "c"]);
+}
+
+/// Once the messages that waited for a retry were lost.
+#[test]
+fn a_worker_settles_what_it_has_taken_before_a_panic_of_its_callback_resumes() {
+    let bank = Bank::new(InboxOptions::new().backoff(MS, MS));
+    let messages = closed(&["a", "b", "c", "d"]);
+    let (mut failed, mut outcomes) = (HashSet::new(), 0);
+    let feed = Feed::from(&messages).on_outcome(|_, _| {
+        outcomes += 1;
+        if outcomes == 3 {
+            bank.clock.advance(10 * MS);
+            panic!("no broker");
+        }
+    });
+    let handler = |transaction: &mut _, message: &Event| match failed.insert(message.0) {
+        true => Err(HandlerError::transient("no network")),
+        false => credit(transaction, message),
+    };
+    let run = catch_unwind(AssertUnwindSafe(|| bank.inbox.run(feed, handler)));
+    assert_eq!(run.unwrap_err().downcast_ref(), Some(&"no broker"));
+    assert_eq!(bank.ledger(), ["a", "b", "c"]);
+    assert_eq!(outcomes, 6);
+    assert_eq!(messages.len(), 1, "the worker takes no further message");
+}
+
+#[test]
+fn a_worker_that_is_stopped_after_a_panic_of_its_callback_returns_its_messages() {
+    let bank = Bank::new(InboxOptions::new().backoff(MS, MS));
+    let messages = closed(&["a", "b", "c"]);
+    let token = CancelToken::new();
+    let feed = Feed::from(&messages).cancel_token(&token);
+    let feed = feed.on_outcome(|(event, ()), _| {
+        if *event == "b" {
+            token.cancel();
+            panic!("no broker");
+        }
+    });
+    let run = bank.inbox.run(feed, |_, _: &Event| {
+        Err(HandlerError::transient("no network"))
+    });
+    let interrupted = run.unwrap_err();
+    assert_eq!(interrupted.messages, [("a", ()), ("b", ())]);
+    assert_eq!(interrupted.cause, Interruption::Cancelled);
+}
+
+#[test]
+fn a_panic_of_the_outcome_callback_loses_no_dead_letter() {
+    let bank = Bank::new(InboxOptions::new());
+    let messages = closed(&["a"]);
+    let (died, dead) = unbounded();
+    let feed = Feed::from(&messages).dead_letters(&died);
+    let feed = feed.on_outcome(|_, _| panic!("no broker"));
+    let poison = |_: &mut _, _: &Event| Err(HandlerError::poison("unknown currency"));
+    let run = catch_unwind(AssertUnwindSafe(|| bank.inbox.run(feed, poison)));
+    assert_eq!(run.unwrap_err().downcast_ref(), Some(&"no broker"));
+    let letter = dead.try_recv().unwrap();
+    assert_eq!(
+        (letter.0, letter.1.cause),
+        (("a", ()), DeadLetterCause::Poison)
+    );
+}
+
+/// A message whose code panics if it is the odd one.
+struct Odd(&'static str);
+
+impl Message for Odd {
+    fn event_id(&self) -> &str {
+        assert_ne!(self.0, "odd", "no id");
+        self.0
+    }
+}
+
+#[test]
+fn a_message_whose_code_panics_costs_no_other_message() {
+    let none = Duration::ZERO;
+    let bank = Bank::new(InboxOptions::new().backoff(none, none));
+    let (sender, messages) = unbounded();
+    for event in ["a", "odd", "b"] {
+        sender.send(Odd(event)).unwrap();
+    }
+    let mut attempts = 0;
+    let handler = |transaction: &mut _, message: &Odd| {
+        attempts += 1;
+        match attempts {
+            // A retry and a new message take turns.
+            1 | 2 => Err(HandlerError::transient("no network")),
+            _ => credit(transaction, message),
+        }
+    };
+    let run = catch_unwind(AssertUnwindSafe(|| bank.inbox.run(&messages, handler)));
+    assert!(run.is_err());
+    assert_eq!(bank.ledger(), ["a"]);
+    assert_eq!(messages.len(), 1);
 }

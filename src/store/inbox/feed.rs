@@ -9,10 +9,11 @@ use crossbeam_channel::{Receiver, Sender, TryRecvError, never};
 use super::DeadLetter;
 use super::channel_wait::{Received, receive};
 use super::{HandlerResult, Inbox, Message, Outcome};
+use crate::caught::{CaughtPanic, catch, dispose};
 use crate::codes::codes;
 use crate::id::OwnerId;
-use crate::lock::{CancelToken, LockError};
-use crate::store::{CommitError, Draft};
+use crate::lock::{CancelToken, LockError, PendingRequest};
+use crate::store::{CommitError, Draft, TransactionRequest};
 use crate::sync::assert_unlocked;
 use crate::time::Deadline;
 
@@ -92,7 +93,8 @@ impl<'a, M> Feed<'a, M> {
     /// Sets a callback that receives the outcome of each delivery, in the worker's thread.
     ///
     /// It runs once for each attempt, and once each time that a message meets the claim of another
-    /// worker. The last outcome of a message is [settled](Outcome::is_settled).
+    /// worker. The last outcome of a message is [settled](Outcome::is_settled). A panic of it
+    /// [ends the worker](Inbox::run#panics), and loses no message.
     pub fn on_outcome(mut self, tell: impl FnMut(&M, &Outcome) + 'a) -> Self {
         self.on_outcome = Some(Box::new(tell));
         self
@@ -169,6 +171,8 @@ pub(super) struct RunningWorker<'a, M> {
     connected: bool,
     /// Whether the last message was one that had waited.
     was_due: bool,
+    /// The first panic of its code beside the handler.
+    panic: Option<CaughtPanic>,
 }
 
 /// Ordered by deadline, then by arrival. Each deadline passes, so each message is checked again.
@@ -191,6 +195,7 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
             waited: 0,
             connected: true,
             was_due: false,
+            panic: None,
         }
     }
 
@@ -199,26 +204,53 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
         mut self,
         mut handler: impl FnMut(&mut Draft, &M) -> HandlerResult,
     ) -> Result<(), Interrupted<M>> {
-        while let Some(mut taken) = self.next()? {
-            taken.looks += 1;
-            let attempt = super::ProcessingAttempt {
-                inbox: self.inbox,
-                owner: &self.worker,
-                first: taken.looks == 1,
-                cancel: self.feed.cancel,
-            };
-            match attempt.make(&taken.message, &mut handler) {
-                Ok(outcome) => match self.inbox.store.check_writable() {
-                    Err(refusal) if !outcome.is_settled() => {
-                        let cause = Interruption::ReadOnly(Box::new(refusal));
-                        return Err(self.stopped(Some(taken), cause));
-                    }
-                    _ => self.end_delivery(taken, outcome),
-                },
-                Err(error) => return Err(self.interrupted(Some(taken), error)),
+        while let Some(taken) = self.next()? {
+            // Made here, because errors name the line of the caller.
+            let request = self.inbox.store.request_transaction(self.worker.clone());
+            match catch(|| self.deliver(taken, request, &mut handler)) {
+                Ok(delivered) => delivered?,
+                Err(panic) => self.end_with(panic),
             }
         }
+        self.panic.map_or(Ok(()), |panic| panic.resume())
+    }
+
+    /// Makes an attempt for a message, which then waits if it is not settled.
+    fn deliver(
+        &mut self,
+        mut taken: TakenMessage<M>,
+        request: PendingRequest<'static, TransactionRequest>,
+        handler: impl FnMut(&mut Draft, &M) -> HandlerResult,
+    ) -> Result<(), Interrupted<M>> {
+        taken.looks += 1;
+        let attempt = super::ProcessingAttempt {
+            inbox: self.inbox,
+            owner: &self.worker,
+            first: taken.looks == 1,
+            cancel: self.feed.cancel,
+        };
+        match attempt.make(request, &taken.message, handler) {
+            Ok(outcome) => match self.inbox.store.check_writable() {
+                Err(refusal) if !outcome.is_settled() => {
+                    let cause = Interruption::ReadOnly(Box::new(refusal));
+                    return Err(self.stopped(Some(taken), cause));
+                }
+                _ => self.end_delivery(taken, outcome),
+            },
+            Err(error) => return Err(self.interrupted(Some(taken), error)),
+        }
         Ok(())
+    }
+
+    /// Resumes a panic at the end, which comes when the messages that wait are settled: they would
+    /// be lost with the worker.
+    fn end_with(&mut self, panic: CaughtPanic) {
+        self.connected = false;
+        if self.panic.is_none() {
+            self.panic = Some(panic);
+        } else {
+            dispose(panic);
+        }
     }
 
     /// The next message, new or due: the only place where a worker waits. `None` when the channel
@@ -286,7 +318,9 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
         let place = delay.map(|delay| self.place(delay));
         if let Some(tell) = &mut self.feed.on_outcome {
             assert_unlocked("an outcome callback is called");
-            tell(&taken.message, &outcome);
+            if let Err(panic) = catch(|| tell(&taken.message, &outcome)) {
+                self.end_with(panic);
+            }
         }
         if let Some(place) = place {
             self.waiting.insert(place, taken);
@@ -312,6 +346,7 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
     }
 
     fn stopped(&mut self, taken: Option<TakenMessage<M>>, cause: Interruption) -> Interrupted<M> {
+        dispose(self.panic.take());
         let waiting = std::mem::take(&mut self.waiting).into_values();
         let messages = taken.into_iter().chain(waiting);
         Interrupted {
