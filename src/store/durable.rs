@@ -253,7 +253,8 @@ impl DataStore {
     }
 
     /// Closes the store: refuses further commits, waits until all others are durable, writes a
-    /// checkpoint if there is anything new, and closes the file. Snapshots can still be read.
+    /// checkpoint if there is anything new, and closes the file. Snapshots can still be read. All
+    /// [subscriptions](crate::events::Subscription#end) end.
     ///
     /// A second call returns the report of the first. Dropping the last handle of a store that is
     /// not closed waits for the same, and cannot report a failure.

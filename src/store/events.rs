@@ -80,6 +80,12 @@ pub struct CommitEvent {
 /// An event can be received after its version is published. A subscriber may begin its own
 /// transactions. Several threads can share a subscription: each event goes to one of them.
 ///
+/// # End
+///
+/// It ends when the store is closed or dropped, or its [journal](crate::durable) fails: then no
+/// further commit comes. The events that are left are received first. A store in memory cannot be
+/// closed, so a subscription to it ends with its last handle.
+///
 /// # Gaps
 ///
 /// The unread commits of all subscribers and editors are in one log, which
@@ -131,9 +137,9 @@ impl Subscription {
     /// events with [`try_recv`](Self::try_recv) or [`try_iter`](Self::try_iter). If events are left
     /// then, the channel has a message again.
     ///
-    /// The channel disconnects when the store is dropped. There may be events left then, which
-    /// `try_recv` returns before it returns [`TryRecvError::Disconnected`]. A clone of the channel
-    /// also disconnects when this subscription is dropped.
+    /// The channel disconnects when the subscription [ends](Self#end). There may be events left
+    /// then, which `try_recv` returns before it returns [`TryRecvError::Disconnected`]. A clone of
+    /// the channel also disconnects when this subscription is dropped.
     ///
     /// ```
     /// use crossbeam_channel::{never, select};
@@ -165,13 +171,13 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`RecvError`]: the store was dropped, and no event is left.
+    /// [`RecvError`]: the subscription [has ended](Self#end), and no event is left.
     pub fn recv(&self) -> Result<CommitEvent, RecvError> {
         loop {
             match self.try_recv() {
                 Ok(event) => return Ok(event),
                 Err(TryRecvError::Disconnected) => return Err(RecvError),
-                // Also ends with the store, after which there may be events left.
+                // Also returns at the end, when there may be events left.
                 Err(TryRecvError::Empty) => drop(self.ready.recv()),
             }
         }
@@ -184,7 +190,7 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`RecvError`]: the store was dropped, and no event is left.
+    /// [`RecvError`]: the subscription [has ended](Self#end), and no event is left.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*};
@@ -229,8 +235,8 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`RecvTimeoutError`]: there was no event within the timeout, or the store was dropped and no
-    /// event is left.
+    /// [`RecvTimeoutError`]: there was no event within the timeout, or the subscription
+    /// [has ended](Self#end) and no event is left.
     pub fn recv_timeout(&self, timeout: Duration) -> Result<CommitEvent, RecvTimeoutError> {
         // Further away than the clock reaches: no limit.
         let Some(deadline) = Instant::now().checked_add(timeout) else {
@@ -253,16 +259,16 @@ impl Subscription {
     ///
     /// # Errors
     ///
-    /// [`TryRecvError`]: there is no event at the moment, or the store was dropped and no event is
-    /// left.
+    /// [`TryRecvError`]: there is no event at the moment, or the subscription [has ended](Self#end)
+    /// and no event is left.
     pub fn try_recv(&self) -> Result<CommitEvent, TryRecvError> {
         self.log.next(self.id)
     }
 
     /// Iterates over the events.
     ///
-    /// The iterator blocks until the next event. It ends when the store is dropped and no event is
-    /// left.
+    /// The iterator blocks until the next event. It ends when the subscription
+    /// [has ended](Self#end) and no event is left.
     pub fn iter(&self) -> EventIter<'_> {
         EventIter(self)
     }
@@ -279,7 +285,8 @@ impl fmt::Debug for Subscription {
     }
 }
 
-/// The events, for tasks. It ends when the store is dropped and no event is left.
+/// The events, for tasks. It ends when the subscription [has ended](Subscription#end) and no event
+/// is left.
 impl Stream for Subscription {
     type Item = CommitEvent;
 

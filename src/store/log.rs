@@ -484,8 +484,8 @@ impl CommitLog {
                 ..
             } = &**records;
             let is_followed = !sessions.is_empty() || !subscribers.is_empty();
-            // Later subscribers to durable commits have to know of the end.
-            !is_followed && self.limit.kept == 0 && !subscribers.journal_has_ended
+            // Later subscribers have to know of the end.
+            !is_followed && self.limit.kept == 0 && subscribers.last.is_none()
         });
         // What only this follower had not read goes with the next commit.
         self.overfull.store(records.is_some(), Ordering::Relaxed);

@@ -1,12 +1,17 @@
 //! Subscriptions to what is durable.
 
+use std::future::poll_fn;
+use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
 use doclock::codes::CodedError;
 use doclock::durable::DurableOptions;
-use doclock::events::{CommitEvent, Filter, MissingCommits, Subscription, TryRecvError};
+use doclock::events::{
+    CommitEvent, Filter, MissingCommits, RecvError, RecvTimeoutError, Stream, Subscription,
+    TryRecvError,
+};
 use doclock::lock::AcquireOptions;
 use doclock::{DataStore, StoreOptions, TransactionManager, dsl::*};
 
@@ -173,7 +178,7 @@ fn a_durable_subscription_ends_with_the_journal_after_its_last_event() {
     assert_eq!(closed.try_recv(), Err(TryRecvError::Disconnected));
     assert!(closed.recv().is_err());
     assert_eq!(versions(&all), [1]);
-    assert_eq!(all.try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(all.try_recv(), Err(TryRecvError::Disconnected));
     assert!(store.subscription().durable().all().recv().is_err());
     drop(store);
 
@@ -255,5 +260,117 @@ fn a_lossless_subscription_after_a_version_of_an_ended_journal_holds_up_no_reque
         let options = AcquireOptions::new().timeout(Duration::from_secs(60));
         drop(store.request("ann").options(options).wait().unwrap());
         assert_eq!(versions(&late).len(), usize::from(!fails));
+    }
+}
+
+/// Once only durable subscriptions ended before the last handle of the store.
+#[test]
+fn each_subscription_ends_when_the_store_is_closed() {
+    let folder = Folder::new();
+    let store = folder.open();
+    let subscribe = || store.subscription();
+    let in_subtree = || Filter::Subtree("a".into());
+    let mut all = [
+        subscribe().all(),
+        subscribe().matching(in_subtree()),
+        subscribe().lossless(1 << 20).all(),
+        subscribe().after(0).unwrap(),
+        subscribe().durable().all(),
+    ];
+    let idle = subscribe().all();
+    let ready = all.each_ref().map(|events| events.ready().clone());
+    add(&store, "a");
+    assert_eq!(versions(&idle), [1]);
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| idle.recv());
+        let in_task = scope.spawn(|| pollster::block_on(idle.recv_async()));
+        store.close().unwrap();
+        assert_eq!(waiting.join().unwrap(), Err(RecvError));
+        assert_eq!(in_task.join().unwrap(), Err(RecvError));
+    });
+    for events in &mut all {
+        assert_eq!(events.recv().unwrap().commit.version, 1, "an event is left");
+        assert_eq!(events.recv(), Err(RecvError));
+        assert_eq!(pollster::block_on(events.recv_async()), Err(RecvError));
+        assert_eq!(events.try_recv(), Err(TryRecvError::Disconnected));
+        let long = Duration::from_secs(3600);
+        assert_eq!(
+            events.recv_timeout(long),
+            Err(RecvTimeoutError::Disconnected)
+        );
+        assert_eq!(events.iter().count(), 0);
+        let next = poll_fn(|context| Pin::new(&mut *events).poll_next(context));
+        assert_eq!(pollster::block_on(next), None);
+    }
+    for ready in ready {
+        assert_eq!(
+            ready.iter().count(),
+            1,
+            "the message of the event, then the end"
+        );
+    }
+    drop((all, idle));
+    let late = store.subscribe();
+    assert_eq!(late.recv(), Err(RecvError));
+    assert_eq!(late.ready().recv(), Err(RecvError));
+}
+
+#[test]
+fn each_subscription_ends_when_the_journal_has_failed() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    let [all, waiting] = [(); 2].map(|()| store.subscribe());
+    memory.fail_at(memory.writes() + 1, Failure::Before);
+    thread::scope(|scope| {
+        let ends = scope.spawn(|| waiting.iter().count());
+        TransactionManager::new(store.clone())
+            .execute(create(element("note", [])))
+            .unwrap_err();
+        assert_eq!(ends.join().unwrap(), 1);
+    });
+    assert_eq!(all.iter().count(), 1);
+}
+
+/// A store in memory has nothing to close, and accepts commits as long as there is a handle.
+#[test]
+fn a_subscription_to_a_store_in_memory_ends_with_its_last_handle() {
+    let store = DataStore::new();
+    let events = store.subscribe();
+    store.close().unwrap_err();
+    add(&store, "a");
+    assert_eq!(versions(&events), [1]);
+    drop(store);
+    assert_eq!(events.recv(), Err(RecvError));
+}
+
+/// Beside the close, each commit that was published is received: its announcement comes later.
+#[test]
+fn a_subscription_beside_a_close_has_each_commit() {
+    for _ in 0..300 {
+        let store = Memory::default().open(later());
+        let events = [store.subscribe(), store.subscription().durable().all()];
+        let begun = AtomicBool::new(false);
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let mut published = 0;
+                loop {
+                    let manager = TransactionManager::new(store.clone());
+                    match manager.execute(create(element("note", []))) {
+                        Ok(result) => published = result.version,
+                        Err(_) => return published,
+                    }
+                    begun.store(true, Ordering::Relaxed);
+                }
+            });
+            while !begun.load(Ordering::Relaxed) {
+                thread::yield_now();
+            }
+            store.close().unwrap();
+            for events in &events {
+                let last = events.iter().last().unwrap().commit.version;
+                assert_eq!(last, store.version());
+            }
+            assert_eq!(writer.join().unwrap(), store.version());
+        });
     }
 }

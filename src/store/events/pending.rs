@@ -48,8 +48,8 @@ impl PendingSubscription {
     /// durable later. To start from [the durable document](DataStore::durable_snapshot), subscribe
     /// [after](Self::after) its version.
     ///
-    /// It ends when the store is closed or its [journal](crate::durable) fails: then no further
-    /// commit becomes durable. In a store in memory it changes nothing.
+    /// If the [journal](crate::durable) fails, the commits that are not durable by then are never
+    /// received. In a store in memory it changes nothing.
     ///
     /// ```
     /// use doclock::{DataStore, document::NodeSpec, durable::Durability};

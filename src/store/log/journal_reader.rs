@@ -68,9 +68,9 @@ impl JournalReader {
 impl Drop for JournalReader {
     fn drop(&mut self) {
         let mut log = self.log.records.lock();
-        let ended = log
-            .as_mut()
-            .map(|records| records.subscribers.end_journal());
+        // The store refuses commits by now.
+        let last = self.newest();
+        let ended = log.as_mut().map(|it| it.subscribers.end_journal(last));
         drop(log);
         ended.into_iter().flatten().for_each(SubscriberWake::end);
         self.log.unsubscribe(self.id);

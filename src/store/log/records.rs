@@ -345,9 +345,7 @@ impl CommitRecords {
             None => NextEvent::Nothing,
         };
         match next {
-            NextEvent::Nothing if self.has_ended || self.subscribers.has_ended(id) => {
-                NextEvent::End
-            }
+            NextEvent::Nothing if self.has_ended || self.subscribers.has_ended() => NextEvent::End,
             next => next,
         }
     }

@@ -36,8 +36,8 @@ pub(super) struct Subscribers {
     announced: u64,
     /// The last version that is durable. `None` if there is no journal.
     durable: Option<u64>,
-    /// Whether no further version becomes durable.
-    pub(super) journal_has_ended: bool,
+    /// The last version that there will be. `None` until the journal has ended.
+    pub(super) last: Option<u64>,
 }
 
 /// The commits that pass one filter.
@@ -75,7 +75,8 @@ struct Subscriber {
     missed: u64,
     /// The newest of those, from which it learns of them if no other commit follows.
     newest_missed: Option<Arc<TransactionResult>>,
-    /// Has a message while there may be something to read. `None` after the end of the store.
+    /// Has a message while there may be something to read. `None` for a journal, and after the end
+    /// of the store or of its journal.
     ready: Option<Sender<()>>,
     /// The tasks that wait for something to read.
     tasks: Vec<(EventWait, Waker)>,
@@ -142,7 +143,7 @@ pub(super) enum NextEvent {
     /// None of the commits so far, of which there are more.
     Further,
     Nothing,
-    /// The store is gone.
+    /// The store is gone, or accepts no commits any more.
     End,
 }
 
@@ -165,6 +166,7 @@ impl Subscribers {
             self.announced = cursor;
         }
         let (sender, ready) = crossbeam_channel::bounded(1);
+        let ready_sender = (!self.has_ended()).then_some(sender);
         let Self {
             by_filter, topics, ..
         } = self;
@@ -192,7 +194,7 @@ impl Subscribers {
             reads_durable: false,
             missed: 0,
             newest_missed: None,
-            ready: Some(sender),
+            ready: ready_sender,
             tasks: Vec::new(),
         });
         audience.waiting.push(id);
@@ -226,15 +228,11 @@ impl Subscribers {
 
     /// Makes a subscriber read durable commits only, if there is a journal.
     pub(super) fn read_durable(&mut self, id: SubscriberId) {
-        let has_ended = self.journal_has_ended;
         if self.durable.is_some()
             && let Some(subscriber) = self.stop_waiting(id)
         {
             subscriber.reads_durable = true;
             subscriber.notify();
-            if has_ended {
-                subscriber.ready = None;
-            }
         }
     }
 
@@ -296,20 +294,23 @@ impl Subscribers {
         Some(tasks.swap_remove(at).1)
     }
 
-    /// Ends the channels of those that read durable commits, to be dropped with no mutex locked.
-    pub(super) fn end_journal(&mut self) -> Vec<SubscriberWake> {
-        self.journal_has_ended = true;
-        // What they have not read never becomes durable, and requests must not wait for that.
+    /// Ends the channels with the journal: the last version is this one. They are dropped with no
+    /// mutex locked.
+    pub(super) fn end_journal(&mut self, last: u64) -> Vec<SubscriberWake> {
+        self.last = Some(last);
+        // What has not become durable never does, and requests must not wait for its readers.
         let Self { lossless, all, .. } = self;
         lossless.retain(|(id, _)| all.get(*id).is_none_or(|it| !it.reads_durable));
-        let all = self.all.values_mut().filter(|it| it.reads_durable);
-        all.map(Subscriber::take_wake).collect()
+        // Otherwise they end with the announcement of the last version.
+        match self.has_ended() {
+            true => self.end(),
+            false => Vec::new(),
+        }
     }
 
-    /// Whether a subscriber gets no further commit of the journal.
-    pub(super) fn has_ended(&self, id: SubscriberId) -> bool {
-        let subscriber = self.all.get(id);
-        self.journal_has_ended && subscriber.is_none_or(|it| it.reads_durable)
+    /// Whether the last version was announced.
+    pub(super) fn has_ended(&self) -> bool {
+        self.last.is_some_and(|last| last <= self.announced)
     }
 
     /// Moves the cursor of a journal.
@@ -403,12 +404,11 @@ impl Subscribers {
         self.all.get(id)?.call_site
     }
 
-    /// How many commits up to a version the slowest one has not read. A journal, which has no
-    /// channel, does not count.
+    /// How many commits up to a version the slowest one has not read. A journal does not count.
     #[cfg(feature = "metrics")]
     pub(super) fn lag(&self, version: u64) -> u64 {
         let all = self.all.values();
-        let behind = all.filter(|subscriber| !subscriber.waits && subscriber.ready.is_some());
+        let behind = all.filter(|subscriber| !subscriber.waits && subscriber.call_site.is_some());
         let lags = behind.map(|subscriber| version.saturating_sub(subscriber.cursor));
         lags.max().unwrap_or_default()
     }
@@ -549,6 +549,9 @@ impl Subscribers {
                 let mut all = audiences.filter(|audience| audience.topic == Topic::ALL);
                 all.next().map(tell);
             }
+        }
+        if self.has_ended() {
+            woken.extend(self.end());
         }
         (topics, woken)
     }
