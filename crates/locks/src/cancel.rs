@@ -72,14 +72,16 @@ impl CancelToken {
             return;
         }
         state.calls += 1;
-        drop(state);
+        let (mut first, mut are_left) = (Some(state), true);
         // A withdrawal may drop a key of a user, and its panic must not keep the later requests.
         // The locks are entered without the token's mutex: waiters acquire the two in the other
         // order.
         run_all(iter::from_fn(|| {
-            let mut state = self.0.lock();
+            let lock = || are_left.then(|| self.0.lock());
+            let mut state = first.take().or_else(lock)?;
             let next = state.requests.pop_first();
-            state.calls -= usize::from(next.is_none());
+            are_left = !state.requests.is_empty();
+            state.calls -= usize::from(!are_left);
             next.map(|(_, withdraw)| withdraw)
         }));
     }
