@@ -94,7 +94,7 @@ impl<'a, M> Feed<'a, M> {
     ///
     /// It runs once for each attempt, and once each time that a message meets the claim of another
     /// worker. The last outcome of a message is [settled](Outcome::is_settled). A panic of it
-    /// [ends the worker](Inbox::run#panics), and loses no message.
+    /// [ends the worker](Inbox::run), and loses no message.
     pub fn on_outcome(mut self, tell: impl FnMut(&M, &Outcome) + 'a) -> Self {
         self.on_outcome = Some(Box::new(tell));
         self
