@@ -541,9 +541,7 @@ impl CommitLog {
         if options.is_durable {
             records.subscribers.read_durable(id);
         }
-        // What never becomes durable is never read, and nothing follows what does.
-        let has_ended = records.subscribers.has_ended(id);
-        let limit = options.lossless_limit.filter(|_| !has_ended)?;
+        let limit = options.lossless_limit?;
         records.subscribers.read_losslessly(id, limit);
         self.close_if_behind(records)
     }

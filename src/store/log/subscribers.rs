@@ -212,7 +212,12 @@ impl Subscribers {
     /// Lets a subscriber miss no commit; it may have so many bytes to read.
     pub(super) fn read_losslessly(&mut self, id: SubscriberId, limit: usize) {
         self.lossless.retain(|(lossless, _)| *lossless != id);
-        self.lossless.push((id, limit));
+        // What never becomes durable is never read, and nothing follows what does.
+        let has_ended = match self.all.get(id).is_some_and(|it| it.reads_durable) {
+            true => self.last.is_some(),
+            false => self.has_ended(),
+        };
+        self.lossless.extend((!has_ended).then_some((id, limit)));
     }
 
     /// Adds a lossless one that never waits, because it reads [all records](super::JournalReader).
