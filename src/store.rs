@@ -1,6 +1,5 @@
 //! The store: one document, the lock on it, and the events of its commits.
 
-mod calendar;
 mod commit_error;
 pub(crate) mod diagnostics;
 mod draft;
@@ -35,6 +34,7 @@ use std::time::Duration;
 use smol_str::SmolStr;
 
 pub use commit_error::CommitError;
+use doclock_common::calendar;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::{LeaseLost, Leases};
 pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, ReversedEntry};

@@ -11,6 +11,10 @@ pub mod id;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod brief;
+#[allow(missing_docs)]
+#[cfg(feature = "sync")]
+#[doc(hidden)]
+pub mod calendar;
 mod call_site;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]

@@ -1,4 +1,4 @@
-//! Unit tests of `src/store/calendar.rs`.
+//! Unit tests of `src/calendar.rs`.
 
 use super::*;
 use crate::time::Clock;

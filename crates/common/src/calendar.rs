@@ -10,38 +10,38 @@ use crate::time::MonotonicTime;
 
 /// Now, by a clock and by the machine's calendar.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Calendar {
+pub struct Calendar {
     now: MonotonicTime,
     today: SystemTime,
 }
 
 impl Calendar {
     /// The moment `now` of a clock is now.
-    pub(crate) fn at(now: MonotonicTime) -> Self {
+    pub fn at(now: MonotonicTime) -> Self {
         let today = SystemTime::now();
         Self { now, today }
     }
 
     /// Returns the moment that is now.
-    pub(crate) fn now(&self) -> MonotonicTime {
+    pub fn now(&self) -> MonotonicTime {
         self.now
     }
 
     /// The date of a moment that has come.
-    pub(crate) fn date_of(&self, past: MonotonicTime) -> Date {
+    pub fn date_of(&self, past: MonotonicTime) -> Date {
         let date = self.today.checked_sub(self.now - past);
         Date(date.unwrap_or(self.today))
     }
 
     /// The moment of a date that has come, or the beginning of the clock for an earlier one.
-    pub(crate) fn moment_of(&self, past: Date) -> MonotonicTime {
+    pub fn moment_of(&self, past: Date) -> MonotonicTime {
         let ago = self.today.duration_since(past.0).unwrap_or_default();
         self.now.saturating_sub(ago)
     }
 
     /// The end of something that lasts until a date, but for at most `longest` from now. `None` if
     /// it has ended.
-    pub(crate) fn expiry(&self, ends: Date, longest: Duration) -> Option<Expiry> {
+    pub fn expiry(&self, ends: Date, longest: Duration) -> Option<Expiry> {
         let left = ends.0.duration_since(self.today).unwrap_or_default();
         let left = left.min(longest);
         let expiry = Expiry {
@@ -55,7 +55,7 @@ impl Calendar {
 /// A date of the machine's calendar. Serializes as seconds since 1970 and nanoseconds, also before
 /// that.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Date(pub(crate) SystemTime);
+pub struct Date(pub SystemTime);
 
 impl Serialize for Date {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
@@ -89,16 +89,16 @@ impl<'de> Deserialize<'de> for Date {
 /// The end of a lease: by the clock that decides it, and by the machine's calendar, for
 /// messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Expiry {
+pub struct Expiry {
     /// By the clock.
-    pub(crate) at: MonotonicTime,
+    pub at: MonotonicTime,
     /// By the calendar.
-    pub(crate) date: SystemTime,
+    pub date: SystemTime,
 }
 
 impl Expiry {
     /// Returns the end of `duration` from `now`. `None` if it is too far away to be expressed.
-    pub(crate) fn after(now: MonotonicTime, duration: Duration) -> Option<Self> {
+    pub fn after(now: MonotonicTime, duration: Duration) -> Option<Self> {
         Some(Self {
             at: now.checked_add(duration)?,
             date: SystemTime::now().checked_add(duration)?,
@@ -106,16 +106,16 @@ impl Expiry {
     }
 
     /// Whether it is over.
-    pub(crate) fn has_come(&self, now: MonotonicTime) -> bool {
+    pub fn has_come(&self, now: MonotonicTime) -> bool {
         self.at <= now
     }
 
     /// Returns the time until then; zero once it has come.
-    pub(crate) fn left(&self, now: MonotonicTime) -> Duration {
+    pub fn left(&self, now: MonotonicTime) -> Duration {
         self.at - now
     }
 }
 
-#[cfg(test)]
-#[path = "../../tests/unit/calendar.rs"]
+#[cfg(all(test, not(loom)))]
+#[path = "../tests/unit/calendar.rs"]
 mod tests;
