@@ -348,7 +348,7 @@ pub(super) struct ClaimedSlot<T> {
     shared: Arc<Shared<T>>,
     /// Set until the slot passes on.
     permit: Option<SlotPermit>,
-    /// While its document is being closed: what becomes of it.
+    /// Where it goes when its document is closed, while that is being done.
     closing: Option<SlotUse>,
 }
 

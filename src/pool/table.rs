@@ -38,7 +38,7 @@ pub(super) struct Removed<T> {
     pub(super) permit: SlotPermit,
 }
 
-/// What becomes of the slot of a document that is closed.
+/// Where the slot of a document goes when that is closed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SlotUse {
     Returned,
