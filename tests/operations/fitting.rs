@@ -897,3 +897,27 @@ fn tree_06_neighbours_that_the_schema_keeps_apart_are_not_joined() {
     let operations = [gone.to_vec(), vec![join_neighbours(["list"])]].concat();
     assert_eq!(joined(&editor, operations), ["list a", "list ce"]);
 }
+
+/// A quote of blocks.
+fn quote(id: &str, blocks: impl IntoIterator<Item = NodeSpec>) -> NodeSpec {
+    element("quote", blocks).with_id(id)
+}
+
+#[test]
+fn tree_06_neighbours_are_joined_in_a_parent_that_is_joined_as_well() {
+    let blocks = [
+        quote("A", [p("a")]),
+        p("b"),
+        quote("B", [quote("x", [p("c")]), p("d"), quote("y", [p("e")])]),
+    ];
+    let editor = page(blocks);
+    for gone in [["p-d", "p-b"], ["p-b", "p-d"]] {
+        let gone = gone.map(|id| delete_node().on(id));
+        let join = join_neighbours(["quote"]);
+        let operations = [gone.to_vec(), vec![join]].concat();
+        assert_eq!(joined(&editor, operations.clone()), ["quote ace"]);
+        editor.execute(operations).unwrap();
+        assert_eq!(editor.store().snapshot().children("A").count(), 2);
+        editor.undo().commit().unwrap();
+    }
+}

@@ -39,14 +39,18 @@ pub fn join_neighbours<E: BlockEdits>(
                 && is_named(node)
                 && !changed.were_neighbours(base, before, node)
             {
-                pairs.push((parent, before.id().clone(), node.id().clone()));
+                pairs.push((before.id().clone(), node.id().clone()));
             }
             before = Some(node);
         }
     }
-    // From the last to the first, so that the first of a run stays.
-    for (parent, left, right) in pairs.into_iter().rev() {
-        if can_join(on, schema, parent, &left, &right)? {
+    // From the last to the first, so that the first of a run stays. A join of their parents moves
+    // siblings to another parent.
+    for (left, right) in pairs.into_iter().rev() {
+        let parent = on.node(&left).and_then(Node::parent).cloned();
+        if let Some(parent) = parent
+            && can_join(on, schema, &parent, &left, &right)?
+        {
             on.join(&left, &right)?;
         }
     }
