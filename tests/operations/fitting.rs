@@ -921,3 +921,23 @@ fn tree_06_neighbours_are_joined_in_a_parent_that_is_joined_as_well() {
         editor.undo().commit().unwrap();
     }
 }
+
+#[test]
+fn tree_06_what_is_behind_a_join_stays_a_neighbour() {
+    let editor = page(["a", "b", "c", "d"].map(|id| quote(&id.to_uppercase(), [p(id)])));
+    let join = || join_neighbours(["quote"]);
+    let merge = || merge_block_nodes("B").on("A");
+    let shown = joined(&editor, vec![merge(), join()]);
+    assert_eq!(shown, ["quote ab", "quote c", "quote d"]);
+    // The same twice is the same.
+    let gone = || delete_node().on("B");
+    for joins in 1..=3 {
+        let operations = [vec![gone()], vec![join(); joins]].concat();
+        assert_eq!(joined(&editor, operations), ["quote ac", "quote d"]);
+    }
+    // The second half of what was joined is still before its neighbour.
+    let lift = lift_node().on("p-b");
+    let merges = vec![merge(), merge_block_nodes("C").on("A"), lift, join()];
+    let shown = joined(&editor, merges);
+    assert_eq!(shown, ["quote a", "p b", "quote c", "quote d"]);
+}

@@ -10,8 +10,9 @@ use crate::{Change, EditError, Node, NodeId, View, cost, plan};
 #[derive(Debug, Default)]
 pub struct ChangedChildren {
     parents: Vec<NodeId>,
-    /// The node of which each second half of a split was a part.
-    halves: HashMap<NodeId, NodeId>,
+    /// For each second half of a split and each node that took in another, the node at whose end
+    /// it ended before.
+    ends: HashMap<NodeId, NodeId>,
 }
 
 /// Joins changed children that are neighbours of one of these types, and were no neighbours of that
@@ -60,7 +61,7 @@ pub fn join_neighbours<E: BlockEdits>(
 impl ChangedChildren {
     /// The nodes that have other children, or children of another type, after changes.
     pub fn of(on: &impl View, changes: &[Change]) -> Self {
-        let (mut parents, mut halves) = (Vec::new(), HashMap::new());
+        let (mut parents, mut ends) = (Vec::new(), HashMap::new());
         for change in changes {
             match change {
                 Change::InsertSubtree { at, .. } | Change::RemoveSubtree { at, .. } => {
@@ -74,11 +75,15 @@ impl ChangedChildren {
                     id, right, place, ..
                 } => {
                     parents.push(place.parent.clone());
-                    let whole = halves.get(id).unwrap_or(id).clone();
-                    halves.insert(right.id.clone(), whole);
+                    let end = ends.get(id).unwrap_or(id).clone();
+                    ends.insert(right.id.clone(), end);
                 }
-                Change::JoinNodes { id, place, .. } => {
+                Change::JoinNodes {
+                    id, right, place, ..
+                } => {
                     parents.extend([id.clone(), place.parent.clone()]);
+                    let end = ends.get(&right.id).unwrap_or(&right.id).clone();
+                    ends.insert(id.clone(), end);
                 }
                 Change::SetType { id, .. } => {
                     let parent = on.node(id).and_then(|node| node.parent().cloned());
@@ -89,13 +94,13 @@ impl ChangedChildren {
         }
         let mut seen = HashSet::new();
         parents.retain(|parent| on.node(parent).is_some() && seen.insert(parent.clone()));
-        Self { parents, halves }
+        Self { parents, ends }
     }
 
-    /// Whether two siblings of one type were that before. What is behind a split was behind the
-    /// node that was split.
+    /// Whether two siblings of one type were that before. What is behind the second half of a split
+    /// was behind the node that was split, and what is behind a join was behind the second node.
     fn were_neighbours(&self, base: &impl View, left: &Node, right: &Node) -> bool {
-        let id = self.halves.get(left.id()).unwrap_or(left.id());
+        let id = self.ends.get(left.id()).unwrap_or(left.id());
         let is_same = |id| base.node(id).map(Node::kind) == Some(left.kind());
         let next = || base.next_sibling(id).map(Node::id) == Some(right.id());
         is_same(id) && is_same(right.id()) && next()
