@@ -941,3 +941,17 @@ fn tree_06_what_is_behind_a_join_stays_a_neighbour() {
     let shown = joined(&editor, merges);
     assert_eq!(shown, ["quote a", "p b", "quote c", "quote d"]);
 }
+
+#[test]
+fn tree_06_the_types_of_neighbours_count_for_the_limits() {
+    let editor = page([p("one")]);
+    let limited = Editor::new(editor.store().clone(), "bob");
+    let limited = limited.with_limits(Limits::new().with(Limit::Steps, 1_000));
+    let join = |types: usize| join_neighbours((0..types).map(|nth| format!("t{nth}")));
+    limited.execute([join(500)]).unwrap();
+    let error = refused(&limited, join(2_000));
+    assert!(
+        matches!(error, OperationError::Edit(EditError::Limit(_))),
+        "{error}"
+    );
+}

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use super::BlockEdits;
+use crate::hashing::Secret;
 use crate::schema::Schema;
 use crate::{Change, EditError, Node, NodeId, View, cost, plan};
 
@@ -30,14 +31,15 @@ pub fn join_neighbours<E: BlockEdits>(
     changed: &ChangedChildren,
     kinds: &[impl AsRef<str>],
 ) -> Result<(), EditError> {
-    let is_named = |node: &Node| kinds.iter().any(|kind| kind.as_ref() == node.kind());
+    on.spend_steps(&|_| kinds.len())?;
+    let kinds: HashSet<&str, Secret> = kinds.iter().map(AsRef::as_ref).collect();
     let mut pairs = Vec::new();
     for parent in &changed.parents {
         let mut before: Option<&Node> = None;
         for node in on.children(parent) {
             on.spend_steps(&|_| cost::LOOKED_UP)?;
             if let Some(before) = before.filter(|before| before.kind() == node.kind())
-                && is_named(node)
+                && kinds.contains(node.kind())
                 && !changed.were_neighbours(base, before, node)
             {
                 pairs.push((before.id().clone(), node.id().clone()));
