@@ -955,3 +955,46 @@ fn tree_06_the_types_of_neighbours_count_for_the_limits() {
         "{error}"
     );
 }
+
+#[test]
+fn tree_06_joining_a_long_run_takes_as_many_steps_as_it_has_nodes() {
+    let size = 700;
+    let blocks = (0..size).flat_map(|nth| {
+        let list = list(&format!("l{nth}"), [p(&format!("a{nth}"))]);
+        [list, p(&format!("b{nth}"))]
+    });
+    let editor = page(blocks);
+    let limited = Editor::new(editor.store().clone(), "bob").with_limits(Limits::new());
+    let gone = (0..size).map(|nth| delete_node().on(format!("p-b{nth}")));
+    let operations = gone.chain([join_neighbours(["list"])]);
+    limited.execute(operations.collect::<Vec<_>>()).unwrap();
+    let view = editor.store().snapshot();
+    assert_eq!(view.children("page").count(), 1);
+    assert_eq!(view.children("l0").count(), size);
+}
+
+#[test]
+fn tree_06_a_join_that_makes_another_one_invalid_is_the_only_one() {
+    let content =
+        "(quote p quote p quote p quote) | (quote quote p quote+) | (quote p quote quote)";
+    let schema = Schema::builder()
+        .node("page", NodeType::new().content(content))
+        .node("quote", NodeType::new().content("p+"))
+        .node("p", NodeType::new().content("text*"))
+        .node("text", NodeType::new());
+    let quoted = |id: &str| element("quote", [p(id)]);
+    let blocks = [
+        quoted("a"),
+        p("b"),
+        quoted("c"),
+        p("d"),
+        quoted("e"),
+        p("f"),
+        quoted("g"),
+    ];
+    let editor = document(schema.build().unwrap(), "page", blocks);
+    let gone = ["p-b", "p-f"].map(|id| delete_node().on(id));
+    let operations = [gone.to_vec(), vec![join_neighbours(["quote"])]].concat();
+    let shown = joined(&editor, operations);
+    assert_eq!(shown, ["quote ac", "p d", "quote e", "quote g"]);
+}

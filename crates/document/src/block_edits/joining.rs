@@ -35,27 +35,90 @@ pub fn join_neighbours<E: BlockEdits>(
     let kinds: HashSet<&str, Secret> = kinds.iter().map(AsRef::as_ref).collect();
     let mut pairs = Vec::new();
     for parent in &changed.parents {
-        let mut before: Option<&Node> = None;
-        for node in on.children(parent) {
-            on.spend_steps(&|_| cost::LOOKED_UP)?;
-            if let Some(before) = before.filter(|before| before.kind() == node.kind())
-                && kinds.contains(node.kind())
-                && !changed.were_neighbours(base, before, node)
-            {
-                pairs.push((before.id().clone(), node.id().clone()));
-            }
-            before = Some(node);
-        }
+        pairs_in(on, schema, parent, &mut pairs, |left, right| {
+            kinds.contains(right.kind()) && !changed.were_neighbours(base, left, right)
+        })?;
     }
-    // From the last to the first, so that the first of a run stays. A join of their parents moves
-    // siblings to another parent.
-    for (left, right) in pairs.into_iter().rev() {
-        let parent = on.node(&left).and_then(Node::parent).cloned();
-        if let Some(parent) = parent
-            && can_join(on, schema, &parent, &left, &right)?
-        {
-            on.join(&left, &right)?;
+    // The first of a run takes in the others one by one, so that each child moves once.
+    let mut last: Option<Joined> = None;
+    // The parent whose children are no longer those of its pairs, as the schema sees them.
+    let mut other_states = None;
+    for mut pair in pairs {
+        let joined = last.take_if(|last| last.right == pair.left);
+        if let Some(joined) = &joined {
+            pair.left = joined.left.clone();
         }
+        // A join of their parents has moved siblings to another parent.
+        let parent = on.node(&pair.left).and_then(Node::parent).cloned();
+        let Some(parent) = parent else { continue };
+        pair.may_go &= parent == pair.parent && other_states.as_ref() != Some(&parent);
+        let state = joined.and_then(|joined| joined.state);
+        let Some(state) = can_join(on, schema, &parent, &pair, state)? else {
+            continue;
+        };
+        on.join(&pair.left, &pair.right)?;
+        if !pair.may_go {
+            other_states = Some(parent);
+        }
+        let Pair { left, right, .. } = pair;
+        last = Some(Joined { left, right, state });
+    }
+    Ok(())
+}
+
+/// Siblings to be joined.
+struct Pair {
+    parent: NodeId,
+    left: NodeId,
+    right: NodeId,
+    /// Whether the content of the parent is valid, and in the same states without the right one.
+    may_go: bool,
+}
+
+/// Siblings that were joined.
+struct Joined {
+    left: NodeId,
+    right: NodeId,
+    /// The state of the schema after the content of both.
+    state: Option<u32>,
+}
+
+/// Adds the pairs of neighbours of one type that are to be joined.
+fn pairs_in<E: BlockEdits>(
+    on: &E,
+    schema: Option<&Schema>,
+    parent: &NodeId,
+    pairs: &mut Vec<Pair>,
+    are_wanted: impl Fn(&Node, &Node) -> bool,
+) -> Result<(), EditError> {
+    let of = plan::find(on, parent)?.kind();
+    let first = pairs.len();
+    let mut state = schema.and_then(|schema| schema.first_state(of));
+    let mut before: Option<&Node> = None;
+    for node in on.children(parent) {
+        on.spend_steps(&|_| cost::LOOKED_UP)?;
+        let next = schema.zip(state);
+        let next = next.and_then(|(schema, state)| schema.next_state(of, state, node.kind()));
+        if let Some(before) = before.filter(|before| before.kind() == node.kind())
+            && are_wanted(before, node)
+        {
+            pairs.push(Pair {
+                parent: parent.clone(),
+                left: before.id().clone(),
+                right: node.id().clone(),
+                may_go: next == state,
+            });
+        }
+        (before, state) = (Some(node), next);
+    }
+    let mut end = schema.zip(state);
+    if end
+        .take_if(|(schema, state)| schema.may_end_in(of, *state))
+        .is_none()
+    {
+        pairs[first..]
+            .iter_mut()
+            .for_each(|pair| pair.may_go = false);
     }
     Ok(())
 }
@@ -109,47 +172,65 @@ impl ChangedChildren {
     }
 }
 
-/// Whether the schema allows two siblings of one type to be joined.
+/// Whether the schema allows two siblings of one type to be joined: the state after the content of
+/// both, which is `None` without a schema. Needs not visit the content of the left one if its state
+/// is known.
 fn can_join<E: BlockEdits>(
     on: &E,
     schema: Option<&Schema>,
     parent: &NodeId,
-    left: &NodeId,
-    right: &NodeId,
-) -> Result<bool, EditError> {
+    pair: &Pair,
+    state: Option<u32>,
+) -> Result<Option<Option<u32>>, EditError> {
     let Some(schema) = schema else {
-        return Ok(true);
+        return Ok(Some(None));
     };
-    let (one, other) = (plan::find(on, left)?, plan::find(on, right)?);
+    let (one, other) = (plan::find(on, &pair.left)?, plan::find(on, &pair.right)?);
     let number = |node: &Node| schema.number_of(node.kind());
     let (Some(first), Some(second)) = (number(one), number(other)) else {
-        return Ok(false);
+        return Ok(None);
     };
     if schema.is_empty_type(first)
         || !schema.are_one_kind((first, one.attributes()), (second, other.attributes()))
     {
-        return Ok(false);
+        return Ok(None);
     }
-    let content = on.children(left).chain(on.children(right));
-    if !is_content(on, schema, one, content)? {
-        return Ok(false);
+    let state = match state {
+        None => {
+            let start = schema.first_state(one.kind());
+            state_after(on, schema, one, start, on.children(&pair.left))?
+        }
+        known => known,
+    };
+    let state = state_after(on, schema, one, state, on.children(&pair.right))?;
+    if !state.is_some_and(|state| schema.may_end_in(one.kind(), state)) {
+        return Ok(None);
     }
-    let around = plan::find(on, parent)?;
-    let rest = on.children(parent).filter(|child| child.id() != right);
-    is_content(on, schema, around, rest)
+    if !pair.may_go {
+        let around = plan::find(on, parent)?;
+        let rest = on
+            .children(parent)
+            .filter(|child| *child.id() != pair.right);
+        let start = schema.first_state(around.kind());
+        let end = state_after(on, schema, around, start, rest)?;
+        if !end.is_some_and(|end| schema.may_end_in(around.kind(), end)) {
+            return Ok(None);
+        }
+    }
+    Ok(Some(state))
 }
 
-/// Whether nodes are valid children of another.
-fn is_content<'a, E: BlockEdits>(
+/// The state after children of a node; `None` if they are not valid there.
+fn state_after<'a, E: BlockEdits>(
     on: &E,
     schema: &Schema,
     of: &Node,
+    mut state: Option<u32>,
     children: impl Iterator<Item = &'a Node>,
-) -> Result<bool, EditError> {
-    let mut state = schema.first_state(of.kind());
+) -> Result<Option<u32>, EditError> {
     for child in children {
         on.spend_steps(&|_| cost::LOOKED_UP)?;
         state = state.and_then(|state| schema.next_state(of.kind(), state, child.kind()));
     }
-    Ok(state.is_some_and(|state| schema.may_end_in(of.kind(), state)))
+    Ok(state)
 }
