@@ -1,7 +1,7 @@
 //! Cells that are copied and pasted. `crates/formats/tests/prosemirror/operations.rs` compares the
 //! results with those of prosemirror-tables.
 
-use doclock::document::{Fragment, Position, Selection};
+use doclock::document::{Fragment, NodeSpec, Position, Selection};
 use doclock::transaction::TextSpan;
 use doclock::{Editor, View, dsl::*};
 use serde_json::{Value, json};
@@ -264,4 +264,34 @@ fn tree_06_a_pasted_cell_with_a_large_span_is_cut() {
     editor = opened(&["ab", "cd"]);
     done(&editor, paste_fragment(0, cells).on("c-text"));
     assert_eq!(shown(&editor), ["ab.", "bbb"]);
+}
+
+/// What stands beside cells, or in a row, was dropped without a word.
+#[test]
+fn tree_06_cells_beside_other_blocks_are_pasted_into_a_cell() {
+    let block = |text: &str| element("p", [text_node("text", text)]);
+    let cell = |text: &str| element("cell", [block(text)]);
+    let row = |nodes: Vec<NodeSpec>| element("row", nodes);
+    let pasted = |nodes| {
+        let editor = opened(&["ab", "cd"]);
+        let mixed = Fragment {
+            nodes,
+            ..Fragment::default()
+        };
+        let done = editor.execute([paste_fragment(0, mixed).on("a-text")]);
+        done.map(|_| editor.store().snapshot().text_of("page").unwrap())
+    };
+    for beside in [
+        vec![cell("x"), block("y")],
+        vec![row(vec![cell("x")]), block("y")],
+        vec![row(vec![cell("x")]), cell("y")],
+    ] {
+        assert_eq!(pasted(beside).unwrap(), "xyabcdend");
+    }
+    // What can be in no document is in no cell either.
+    let mixed = || row(vec![cell("x"), block("y")]);
+    for between in [mixed(), element("table", [mixed()])] {
+        let error = pasted(vec![between]).unwrap_err().to_string();
+        assert!(error.contains("does not allow it"), "{error}");
+    }
 }

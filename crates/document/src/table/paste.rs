@@ -26,7 +26,8 @@ impl NewCells {
         first.is_some_and(|first| schema.table_role(first.kind()).is_some())
     }
 
-    /// The cells of a fragment that is a table, or rows or cells of one; `None` for any other.
+    /// The cells of a fragment that is a table, or rows or cells of one; `None` for any other, and
+    /// if there is anything else beside or between them, which would be lost.
     pub(super) fn of(fragment: &Fragment, schema: &Schema) -> Option<Self> {
         let role = |spec: &NodeSpec| schema.table_role(spec.kind());
         let nodes = fragment.nodes.clone();
@@ -47,11 +48,12 @@ impl NewCells {
         let is_row = |row: &NodeSpec| role(row) == Some(TableRole::Row);
         let is_cell =
             |cell: &NodeSpec| matches!(role(cell), Some(TableRole::Cell | TableRole::HeaderCell));
-        let rows = rows.into_iter().filter(is_row);
-        let rows: Vec<Vec<NodeSpec>> = rows
-            .map(|row| row.into_children().into_iter().filter(is_cell).collect())
-            .collect();
-        Self::laid_out(rows, schema)
+        let cells = |row: NodeSpec| {
+            let cells = is_row(&row).then(|| row.into_children())?;
+            cells.iter().all(is_cell).then_some(cells)
+        };
+        let rows: Option<Vec<Vec<NodeSpec>>> = rows.into_iter().map(cells).collect();
+        Self::laid_out(rows?, schema)
     }
 
     /// Gives each cell its place, and each place a cell.
