@@ -2,7 +2,7 @@
 //! `crates/formats/tests/prosemirror/operations.rs` compares them with those of ProseMirror.
 
 use doclock::document::{EditError, Mark, NodeSpec, Position, Selection};
-use doclock::schema::{MarkType, NodeType, Schema};
+use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 use doclock::transaction::{Operation, OperationError, TransactionError, parse_operations};
 use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
 use serde_json::json;
@@ -301,4 +301,51 @@ fn white_space_counts_for_a_toggle_only_if_there_is_nothing_else() {
     toggle(0..1);
     toggle(0..2);
     assert_eq!(shown(&editor, "t"), "a\n [em 0..2]");
+}
+
+/// They were stored, and no text could be typed any more.
+#[test]
+fn a_stored_mark_that_the_schema_refuses_is_left_out_of_typed_text() {
+    let href = AttributeSpec::new(ValueType::String).required();
+    let schema = Schema::builder()
+        .node("page", NodeType::new().content("p+"))
+        .node("p", NodeType::new().content("text*"))
+        .node("text", NodeType::new())
+        .mark("em", MarkType::new().inclusive(true))
+        .mark("link", MarkType::new().attribute("href", href))
+        .root("page")
+        .build()
+        .unwrap();
+    let options = || StoreOptions::new().schema(schema.clone());
+    for nodes in [false, true] {
+        let editor = opened(options(), [line("p", "t", "ab")]);
+        let editor = match nodes {
+            true => editor.with_node_locks(1),
+            false => editor,
+        };
+        editor.select(Selection::caret("t", 1)).unwrap();
+        for kind in ["link", "unknown"] {
+            let refused = |range| {
+                let toggle = toggle_mark(kind, range).on("t");
+                editor.execute([toggle]).unwrap_err().to_string()
+            };
+            let of_text = refused(0..1);
+            let violation = of_text.rsplit_once("mark ").unwrap().1;
+            assert!(refused(1..1).ends_with(violation), "{of_text}");
+            assert_eq!(stored(&editor), None);
+        }
+        let with_href = toggle_mark_with("link", [("href", json!("x"))], 1..1).on("t");
+        editor.execute([with_href]).unwrap();
+        assert_eq!(stored(&editor).unwrap(), ["link"]);
+        toggled(&editor, "link");
+        assert_eq!(stored(&editor).unwrap(), [""; 0]);
+
+        let invalid = Mark::whole("em").with_attributes([("unknown", json!(1))]);
+        let marks = [Mark::whole("link"), invalid, Mark::whole("unknown")];
+        let link = Mark::whole("link").with_attributes([("href", json!("x"))]);
+        let caret = Selection::caret("t", 1).with_marks(marks.into_iter().chain([link]));
+        editor.select(caret).unwrap();
+        typed(&editor, "x");
+        assert_eq!(shown(&editor, "t"), "axb [link 1..2]");
+    }
 }

@@ -53,6 +53,16 @@ impl<'s> MarkRules<'s> {
         })
     }
 
+    /// Checks that a node may be given a mark with these attributes.
+    ///
+    /// # Errors
+    ///
+    /// The schema does not have the mark, or does not allow it or its attributes there.
+    pub fn check(self, node: &Node, mark: &Mark) -> Result<(), EditError> {
+        let checked = self.0.map(|schema| schema.check_new_mark(node, mark));
+        Ok(checked.transpose()?.unwrap_or_default())
+    }
+
     /// For each of these marks on a text whether it stands for a leaf.
     pub fn leaves(self, text: &Text, marks: &Marks) -> Vec<bool> {
         marks.leaves(text, |kind| self.0.and_then(|schema| schema.is_leaf(kind)))

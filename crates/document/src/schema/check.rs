@@ -155,6 +155,13 @@ impl Schema {
             && parent.is_none_or(|parent| self.allows_mark(&parent.kind, &mark.kind))
     }
 
+    /// Checks a mark that a node is to be given, with the defaults of its absent attributes.
+    pub(crate) fn check_new_mark(&self, node: &Node, mark: &Mark) -> Result<(), SchemaViolation> {
+        let mut mark = mark.clone();
+        self.complete_marks(std::slice::from_mut(&mut mark));
+        self.check_mark(node, self.rules_of(node)?, &mark)
+    }
+
     fn check_mark(
         &self,
         node: &Node,

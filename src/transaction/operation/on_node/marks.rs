@@ -447,12 +447,15 @@ fn toggle_stored(on: &mut Draft, at: &Position, kind: &str, attributes: Attribut
         None => rules.of_typed(node, at.offset),
     };
     let marks = rules.toggled(marks, kind, attributes);
+    if let Some(mark) = marks.last().filter(|mark| mark.kind == kind) {
+        rules.check(node, mark)?;
+    }
     Ok(on.select(caret.with_marks(marks))?)
 }
 
-/// Gives marks to as many characters before the caret, in place of those that they have. Without a
-/// schema, where no mark goes on, they stay stored.
-pub(super) fn mark_typed(on: &mut Draft, len: usize, marks: Vec<Mark>) -> Edited {
+/// Gives marks to as many characters before the caret, in place of those that they have, but for
+/// marks that the schema refuses. Without a schema, where no mark goes on, they stay stored.
+pub(super) fn mark_typed(on: &mut Draft, len: usize, mut marks: Vec<Mark>) -> Edited {
     let caret = match on.selection() {
         Some(Selection::Text(text)) => text.focus.clone(),
         _ => return Ok(()),
@@ -464,6 +467,8 @@ pub(super) fn mark_typed(on: &mut Draft, len: usize, marks: Vec<Mark>) -> Edited
         start: Position::new(caret.node_id.clone(), start),
         end: caret.clone(),
     };
+    let (rules, node) = (on.mark_rules(), plan::find(on, &caret.node_id)?);
+    marks.retain(|mark| rules.check(node, mark).is_ok());
     let is_stored = |mark: &Mark| {
         let mut stored = marks.iter();
         stored.any(|it| it.kind == mark.kind && it.attributes == mark.attributes)
