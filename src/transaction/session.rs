@@ -250,7 +250,7 @@ impl Session {
                 let mut selection = state.selection.clone();
                 if let Some(selection) = &mut selection {
                     selection.follow(&Change::sequence_edits(draft.changes()));
-                    if !draft.changes().is_empty() {
+                    if draft.changes().iter().any(Change::is_of_the_document) {
                         selection.clear_marks();
                     }
                 }

@@ -1,6 +1,8 @@
 //! Stored marks: those that the next text at a caret gets.
 //! `crates/formats/tests/prosemirror/operations.rs` compares them with those of ProseMirror.
 
+use std::sync::Arc;
+
 use doclock::document::{EditError, Mark, NodeSpec, Position, Selection};
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 use doclock::transaction::{Operation, OperationError, TransactionError, parse_operations};
@@ -348,4 +350,15 @@ fn a_stored_mark_that_the_schema_refuses_is_left_out_of_typed_text() {
         typed(&editor, "x");
         assert_eq!(shown(&editor, "t"), "axb [link 1..2]");
     }
+}
+
+#[test]
+fn a_transaction_that_edits_nothing_keeps_the_stored_marks_of_a_caret_that_is_set_meanwhile() {
+    let editor = Arc::new(without_schema().with_node_locks(1));
+    let caret = Selection::caret("t", 1).with_marks([Mark::whole("em")]);
+    let (other, meanwhile) = (Arc::clone(&editor), caret.clone());
+    let select = op(move |_| other.select(meanwhile.clone()));
+    let at_start = set_selection(Selection::caret("t", 0));
+    editor.execute([at_start, select]).unwrap();
+    assert_eq!(editor.selection(), Some(caret));
 }
