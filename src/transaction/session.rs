@@ -115,7 +115,7 @@ impl OwnedSession {
         let (mut state, document) = self.latest();
         let checked = selection.as_ref().map_or(Ok(()), |it| it.check(&document));
         if checked.is_ok() {
-            state.selection = selection;
+            state.selection = selection.map(Selection::normal);
             state.selected += 1;
         }
         drop(state);

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use doclock::document::{EditError, Mark, NodeSpec, Position, Selection};
+use doclock::document::{EditError, Mark, NodeSpec, Position, Selection, TextSelection};
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 use doclock::transaction::{Operation, OperationError, TransactionError, parse_operations};
 use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
@@ -361,4 +361,30 @@ fn a_transaction_that_edits_nothing_keeps_the_stored_marks_of_a_caret_that_is_se
     let at_start = set_selection(Selection::caret("t", 0));
     editor.execute([at_start, select]).unwrap();
     assert_eq!(editor.selection(), Some(caret));
+}
+
+#[test]
+fn a_selection_that_is_no_caret_has_no_stored_marks() {
+    let [start, end] = [0, 1].map(|offset| Position::new("t", offset));
+    let text = TextSelection {
+        anchor: start.clone(),
+        focus: end.clone(),
+        marks: Some(vec![Mark::whole("em")]),
+    };
+    let (given, range) = (Selection::Text(text), Selection::new(start, end));
+    let written = serde_json::to_value(&given).unwrap();
+    assert_eq!(serde_json::from_value::<Selection>(written).unwrap(), range);
+    let editor = without_schema();
+    assert_eq!(given.to_utf16(&editor.store().snapshot()).unwrap(), range);
+    for nodes in [false, true] {
+        let editor = match nodes {
+            true => without_schema().with_node_locks(1),
+            false => without_schema(),
+        };
+        editor.select(given.clone()).unwrap();
+        assert_eq!(editor.selection(), Some(range.clone()));
+        editor.select(None).unwrap();
+        editor.execute([set_selection(given.clone())]).unwrap();
+        assert_eq!(editor.selection(), Some(range.clone()));
+    }
 }

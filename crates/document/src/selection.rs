@@ -1,7 +1,8 @@
 //! Positions and selections.
 
 use serde::de::Error as _;
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::ser::SerializeStruct;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::sequence_edit::SequenceEdit;
 use super::{Change, EditError, Mark, Node, OffsetError, View, plan, value};
@@ -39,15 +40,16 @@ pub enum Selection {
 }
 
 /// Selected text. The focus may be before the anchor.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TextSelection {
     /// The end at which the selection began.
     pub anchor: Position,
     /// The end that moves.
     pub focus: Position,
-    /// The [stored marks](Selection::with_marks) of a caret; `None` if there are none.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// The [stored marks](Selection::with_marks) of a caret; `None` if there are none. Those of any
+    /// other selection do not count.
+    #[serde(default)]
     pub marks: Option<Vec<Mark>>,
 }
 
@@ -57,6 +59,34 @@ pub struct TextSelection {
 pub struct NodeSelection {
     /// The node.
     pub node_id: NodeId,
+}
+
+impl Serialize for TextSelection {
+    /// Not derived, so that only a caret has marks.
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let marks = self.marks.as_ref().filter(|_| self.is_caret());
+        let len = 2 + usize::from(marks.is_some());
+        let mut fields = serializer.serialize_struct("TextSelection", len)?;
+        fields.serialize_field("anchor", &self.anchor)?;
+        fields.serialize_field("focus", &self.focus)?;
+        match marks {
+            Some(marks) => fields.serialize_field("marks", marks)?,
+            None => fields.skip_field("marks")?,
+        }
+        fields.end()
+    }
+}
+
+impl TextSelection {
+    fn is_caret(&self) -> bool {
+        self.anchor == self.focus
+    }
+
+    /// The same, without marks unless it is a caret.
+    fn normal(mut self) -> Self {
+        self.marks = self.marks.filter(|_| self.anchor == self.focus);
+        self
+    }
 }
 
 impl<'de> Deserialize<'de> for Selection {
@@ -253,7 +283,7 @@ impl Selection {
     #[must_use]
     pub fn with_marks(mut self, marks: impl IntoIterator<Item = Mark>) -> Self {
         if let Self::Text(text) = &mut self
-            && text.anchor == text.focus
+            && text.is_caret()
         {
             let marks = marks.into_iter();
             let marks = marks.map(|mark| Mark {
@@ -268,8 +298,18 @@ impl Selection {
     /// Returns the [stored marks](Self::with_marks), if it is a caret that has any.
     pub fn marks(&self) -> Option<&[Mark]> {
         match self {
-            Self::Text(text) if text.anchor == text.focus => text.marks.as_deref(),
+            Self::Text(text) if text.is_caret() => text.marks.as_deref(),
             _ => None,
+        }
+    }
+
+    /// The same, without marks unless it is a caret.
+    #[doc(hidden)]
+    #[must_use]
+    pub fn normal(self) -> Self {
+        match self {
+            Self::Text(text) => Self::Text(text.normal()),
+            Self::Node(_) => self,
         }
     }
 
@@ -323,11 +363,16 @@ impl Selection {
         place: impl Fn(&Position) -> Result<Position, EditError>,
     ) -> Result<Self, EditError> {
         match self {
-            Self::Text(text) => Ok(Self::Text(TextSelection {
-                anchor: place(&text.anchor)?,
-                focus: place(&text.focus)?,
-                marks: text.marks.clone(),
-            })),
+            Self::Text(text) => {
+                let (anchor, focus) = (place(&text.anchor)?, place(&text.focus)?);
+                let marks = text.marks.clone();
+                Ok(Self::Text(TextSelection {
+                    anchor,
+                    focus,
+                    marks,
+                })
+                .normal())
+            }
             Self::Node(_) => Ok(self.clone()),
         }
     }
@@ -339,7 +384,8 @@ impl Selection {
                 anchor: text.anchor.after(change)?,
                 focus: text.focus.after(change)?,
                 marks: text.marks,
-            }),
+            })
+            .normal(),
             Self::Node(NodeSelection { node_id }) if change.removes(&node_id) => return None,
             Self::Node(_) => self,
         })
@@ -356,7 +402,8 @@ impl Selection {
                 anchor: moved(&text.anchor),
                 focus: moved(&text.focus),
                 marks: text.marks.clone(),
-            }),
+            })
+            .normal(),
             Self::Node(_) => self.clone(),
         }
     }

@@ -317,6 +317,7 @@ impl Draft {
     /// [`EditError`]: a node does not exist, or an offset is greater than the length of its text.
     pub fn select(&mut self, selection: impl Into<Option<Selection>>) -> Result<(), EditError> {
         let (before, after) = (self.overlay.selection().cloned(), selection.into());
+        let after = after.map(Selection::normal);
         let change = Change::SetSelection { before, after };
         match change.changes_nothing() {
             true => Ok(()),
