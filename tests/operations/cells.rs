@@ -1,7 +1,7 @@
 //! Cells that are copied and pasted. `crates/formats/tests/prosemirror/operations.rs` compares the
 //! results with those of prosemirror-tables.
 
-use doclock::document::{Fragment, NodeSpec, Position, Selection};
+use doclock::document::{Fragment, Limit, Limits, NodeSpec, Position, Selection};
 use doclock::transaction::TextSpan;
 use doclock::{Editor, View, dsl::*};
 use serde_json::{Value, json};
@@ -294,4 +294,44 @@ fn tree_06_cells_beside_other_blocks_are_pasted_into_a_cell() {
         let error = pasted(vec![between]).unwrap_err().to_string();
         assert!(error.contains("does not allow it"), "{error}");
     }
+}
+
+/// A cell of a short script, with an attribute that claims a thousand columns, was laid out with a
+/// million cells for the places beside it, of which one was pasted.
+#[test]
+fn transaction_04_the_places_of_pasted_cells_count_as_steps() {
+    let wide = element("cell", [element("p", [])]).with_attributes([("colspan", json!(1000))]);
+    let rows = std::iter::once(vec![wide]).chain(std::iter::repeat_n(Vec::new(), 1040));
+    let table = element("table", rows.map(|cells| element("row", cells)));
+    let claimed = Fragment {
+        nodes: vec![table],
+        ..Fragment::default()
+    };
+    let editor = opened(&["ab", "cd"]);
+    let paste = paste_fragment(0, claimed.clone()).on("a-text");
+    editor.execute([paste]).unwrap();
+    let nodes = editor.store().snapshot().descendants("page").count();
+    assert!(nodes < 10_000, "{nodes}");
+    // Many places without a cell that no attribute claims.
+    let cells = |count| std::iter::repeat_n(element("cell", [element("p", [])]), count);
+    let rows = std::iter::once(cells(1000)).chain(std::iter::repeat_n(cells(0), 900));
+    let table = element("table", rows.map(|cells| element("row", cells)));
+    let ragged = Fragment {
+        nodes: vec![table],
+        ..Fragment::default()
+    };
+    let steps = |cells: &Fragment, most: usize| {
+        let editor = opened(&["ab", "cd"]);
+        let mut on = editor.store().begin("client").unwrap();
+        on.set_limits(Limits::new().with(Limit::Steps, most));
+        let paste = paste_over(TextSpan::to(0, "a", 0), cells.clone()).on("a");
+        on.run([paste]).map_err(|error| error.to_string())
+    };
+    // Those of its nodes and of less than 10,000 places.
+    let few = 1042 * 3 * 64 + 10_000;
+    assert_eq!(steps(&claimed, few), Ok(()));
+    let of_nodes = 2902 * 64;
+    let error = steps(&ragged, of_nodes + 900_000 / 8 - 1).unwrap_err();
+    assert!(error.contains("steps"), "{error}");
+    assert_eq!(steps(&ragged, 10 * of_nodes), Ok(()));
 }

@@ -251,7 +251,7 @@ pub fn paste_between<E: BlockEdits>(
     };
     let nodes = fragment.all_nodes().map(NodeSpec::len).sum::<usize>();
     on.spend_steps(&|_| cost::NODE * nodes)?;
-    let Some(cells) = NewCells::of(fragment, schema) else {
+    let Some(cells) = NewCells::of(on, fragment, schema)? else {
         return Ok(false);
     };
     let over = cells_over(on, Some(schema), start, &mut end.clone())?;

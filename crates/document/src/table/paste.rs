@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use super::layout::{Area, Layout, Span};
+use super::layout::{Area, Span};
 use super::read::{self, COLUMNS, Cell, ROWS, Table, WIDTHS};
 use super::{Carets, cells, end_of, refused};
 use crate::block_edits::BlockEdits;
@@ -12,11 +12,11 @@ use crate::schema::{Schema, TableRole};
 use crate::{Attributes, EditError, Fragment, Node, NodeSpec, Position, Value, cost, plan};
 
 /// A rectangle of cells that are not in a document.
-#[derive(Default)]
 pub(super) struct NewCells {
     pub(super) size: Area,
-    /// Row by row.
-    cells: Vec<(Area, NodeSpec)>,
+    /// Row by row; `None` for an empty one, because many places can have no cell.
+    cells: Vec<(Area, Option<NodeSpec>)>,
+    empty: NodeSpec,
 }
 
 impl NewCells {
@@ -28,7 +28,20 @@ impl NewCells {
 
     /// The cells of a fragment that is a table, or rows or cells of one; `None` for any other, and
     /// if there is anything else beside or between them, which would be lost.
-    pub(super) fn of(fragment: &Fragment, schema: &Schema) -> Option<Self> {
+    ///
+    /// # Errors
+    ///
+    /// The places are too many for the limits.
+    pub(super) fn of<E: BlockEdits>(
+        on: &E,
+        fragment: &Fragment,
+        schema: &Schema,
+    ) -> Result<Option<Self>, EditError> {
+        let rows = Self::rows_of(fragment, schema);
+        rows.map_or(Ok(None), |rows| Self::laid_out(on, rows, schema))
+    }
+
+    fn rows_of(fragment: &Fragment, schema: &Schema) -> Option<Vec<Vec<NodeSpec>>> {
         let role = |spec: &NodeSpec| schema.table_role(spec.kind());
         let nodes = fragment.nodes.clone();
         let rows = match (role(nodes.first()?)?, nodes.len()) {
@@ -52,18 +65,22 @@ impl NewCells {
             let cells = is_row(&row).then(|| row.into_children())?;
             cells.iter().all(is_cell).then_some(cells)
         };
-        let rows: Option<Vec<Vec<NodeSpec>>> = rows.into_iter().map(cells).collect();
-        Self::laid_out(rows?, schema)
+        rows.into_iter().map(cells).collect()
     }
 
-    /// Gives each cell its place, and each place a cell.
-    fn laid_out(rows: Vec<Vec<NodeSpec>>, schema: &Schema) -> Option<Self> {
+    /// Gives each cell its place, and each place a cell. The steps that it spends are those of the
+    /// places.
+    fn laid_out<E: BlockEdits>(
+        on: &E,
+        rows: Vec<Vec<NodeSpec>>,
+        schema: &Schema,
+    ) -> Result<Option<Self>, EditError> {
         let span = |cell: &NodeSpec| read::span_of(cell.attributes()).0;
-        let spans: Vec<Vec<Span>> = rows
-            .iter()
-            .map(|row| row.iter().map(span).collect())
-            .collect();
-        let layout = Layout::new(&spans)?;
+        let spans = rows.iter().map(|row| row.iter().map(span).collect());
+        let spans: Vec<Vec<Span>> = spans.collect();
+        let Some(layout) = read::laid_out(on, spans)? else {
+            return Ok(None);
+        };
         let size = Area {
             left: 0,
             top: 0,
@@ -76,23 +93,26 @@ impl NewCells {
             for row in area.top..area.bottom {
                 is_free[row * size.right..][area.left..area.right].fill(false);
             }
-            placed.push((area, cell));
+            placed.push((area, Some(cell)));
         }
-        let empty = fit::filled(schema, schema.table_type(TableRole::Cell)?)?;
+        let kind = schema.table_type(TableRole::Cell);
+        let Some(empty) = kind.and_then(|kind| fit::filled(schema, kind)) else {
+            return Ok(None);
+        };
         let free = is_free
             .into_iter()
             .enumerate()
             .filter(|(_, is_free)| *is_free);
         placed.extend(free.map(|(nth, _)| {
             let (top, left) = (nth / size.right, nth % size.right);
-            (Area::of_one(left, top), empty.clone())
+            (Area::of_one(left, top), None)
         }));
         placed.sort_by_key(|(area, _)| (area.top, area.left));
-        Some(Self {
+        Ok((!placed.is_empty()).then_some(Self {
             size,
             cells: placed,
-        })
-        .filter(|new| !new.cells.is_empty())
+            empty,
+        }))
     }
 
     /// The cells of a rectangle that these are repeated in, each with its place there. Those that
@@ -106,7 +126,8 @@ impl NewCells {
             self.cells.iter().filter_map(move |(area, spec)| {
                 let whole = area.moved(left, top);
                 let part = over.has_start(&whole).then(|| whole.within(&over))?;
-                Some((part, cut(spec.clone(), whole, part.span(), part)))
+                let spec = spec.as_ref().unwrap_or(&self.empty).clone();
+                Some((part, cut(spec, whole, part.span(), part)))
             })
         })
     }
@@ -203,7 +224,7 @@ impl Table<'_> {
         for cell in self.cells.iter().filter(|cell| cell.area.meets(&area)) {
             self.cut_out(on, cell, area, &mut added)?;
         }
-        self.add_around(area, width, &mut added)?;
+        self.add_around(on, area, width, &mut added)?;
         let more = added.split_off(self.height());
         for (nth, new) in added.into_iter().enumerate().rev() {
             self.update_row(on, nth, new, is_gone)?;
@@ -273,8 +294,9 @@ impl Table<'_> {
 
     /// Adds empty cells for the places beside and below the area by which the table grows. They are
     /// headers where the last row or column has them.
-    fn add_around(
+    fn add_around<E: BlockEdits>(
         &self,
+        on: &E,
         area: Area,
         width: usize,
         added: &mut [Vec<(usize, NodeSpec)>],
@@ -291,7 +313,9 @@ impl Table<'_> {
                     false => (column < self.width).then(|| self.at(self.height() - 1, column)),
                 };
                 let role = cell.map_or(TableRole::Cell, |cell| cell.role);
-                added.push((column, self.new_cell(role)?));
+                let spec = self.new_cell(role)?;
+                on.spend_steps(&|_| cost::NODE * spec.len())?;
+                added.push((column, spec));
             }
         }
         Ok(())

@@ -102,19 +102,7 @@ impl<'s> Table<'s> {
                 cells: first..cells.len(),
             });
         }
-        let spend = |places: usize| on.spend_steps(&|_| places / cost::SIBLINGS);
-        spend(layout::taken(&spans))?;
-        let is_full = |layout: &Layout| layout.missing.iter().sum::<usize>() <= MOST_MISSING;
-        let layout = match Layout::new(&spans).filter(is_full) {
-            Some(layout) => Some(layout),
-            None => {
-                layout::cut_to_fill(&mut spans, MOST_MISSING);
-                spend(layout::taken(&spans))?;
-                Layout::new(&spans)
-            }
-        };
-        let layout = layout.ok_or_else(|| refused(id, TOO_LARGE))?;
-        spend(layout.missing.iter().sum())?;
+        let layout = laid_out(on, spans)?.ok_or_else(|| refused(id, TOO_LARGE))?;
         let mut places = vec![0; layout.width * rows.len()];
         steps(places.len());
         for (nth, area) in layout.areas.iter().enumerate() {
@@ -236,6 +224,29 @@ impl<'s> Table<'s> {
         }
         on.patch(&cell.id, attributes)
     }
+}
+
+/// Lays out rows of cells, which are cut if too many places would have none; `None` if there are too
+/// many places. Spends the steps of the places.
+pub(super) fn laid_out<E: BlockEdits>(
+    on: &E,
+    mut spans: Vec<Vec<Span>>,
+) -> Result<Option<Layout>, EditError> {
+    let spend = |places: usize| on.spend_steps(&|_| places / cost::SIBLINGS);
+    spend(layout::taken(&spans))?;
+    let is_full = |layout: &Layout| layout.missing.iter().sum::<usize>() <= MOST_MISSING;
+    let layout = match Layout::new(&spans).filter(is_full) {
+        Some(layout) => Some(layout),
+        None => {
+            layout::cut_to_fill(&mut spans, MOST_MISSING);
+            spend(layout::taken(&spans))?;
+            Layout::new(&spans)
+        }
+    };
+    if let Some(layout) = &layout {
+        spend(layout.missing.iter().sum())?;
+    }
+    Ok(layout)
 }
 
 /// The span that attributes say, within its bounds, and whether they say just that.
