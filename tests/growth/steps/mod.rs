@@ -2,6 +2,7 @@
 
 #[path = "../../common/budget.rs"]
 mod budget;
+mod cells;
 #[allow(
     dead_code,
     reason = "the tests of scripts that were spoilt need the rest"

@@ -9,6 +9,7 @@ use super::{Carets, cells, end_of, refused};
 use crate::block_edits::BlockEdits;
 use crate::fit;
 use crate::schema::{Schema, TableRole};
+use crate::steps::step;
 use crate::{Attributes, EditError, Fragment, Node, NodeSpec, Position, Value, cost, plan};
 
 /// A rectangle of cells that are not in a document.
@@ -151,13 +152,21 @@ impl Table<'_> {
         let row_kind = self.table_type(TableRole::Row)?;
         let can_be_empty = fit::filled(self.schema, row_kind).is_some_and(|row| row.len() == 1);
         // A row without cells may not be allowed. The cells that reach into it are cut then.
-        let is_copied = |row: &usize| {
-            let mut cells = self.cells[self.rows[*row].cells.clone()].iter();
-            can_be_empty || *row == area.top || cells.any(|cell| cell.area.meets(&area))
+        let is_copied = |row: usize| {
+            let cells = self.cells[self.rows[row].cells.clone()].iter();
+            let mut cells = cells.inspect(|_| step());
+            can_be_empty || row == area.top || cells.any(|cell| cell.area.meets(&area))
         };
+        // How many rows are copied before each one. The cells of a row are looked at once.
+        let mut copied = vec![0; area.bottom - area.top + 1];
+        for row in area.top..area.bottom {
+            let nth = row - area.top;
+            copied[nth + 1] = copied[nth] + usize::from(is_copied(row));
+        }
+        let copied = |from: usize, to: usize| copied[to - area.top] - copied[from - area.top];
         let mut rows = Vec::new();
-        for row in (area.top..area.bottom).filter(is_copied) {
-            let (mut copied, mut column) = (Vec::new(), area.left);
+        for row in (area.top..area.bottom).filter(|&row| copied(row, row + 1) > 0) {
+            let (mut cells, mut column) = (Vec::new(), area.left);
             while column < area.right {
                 on.spend_steps(&|_| cost::LOOKED_UP)?;
                 let cell = self.at(row, column);
@@ -171,7 +180,7 @@ impl Table<'_> {
                 if !has_cell || part.top != row {
                     continue;
                 }
-                let rows = (part.top..part.bottom).filter(is_copied).count();
+                let rows = copied(part.top, part.bottom);
                 let span = Span {
                     rows,
                     ..part.span()
@@ -188,9 +197,9 @@ impl Table<'_> {
                         empty.map(|spec| spec.with_attributes(attributes))
                     }
                 };
-                copied.extend(spec.map(|spec| cut(spec, cell.area, span, part)));
+                cells.extend(spec.map(|spec| cut(spec, cell.area, span, part)));
             }
-            rows.push(without_content(&self.rows[row].id)?.with_children(copied));
+            rows.push(without_content(&self.rows[row].id)?.with_children(cells));
         }
         let table = without_content(&self.id)?.with_children(rows);
         Ok(Fragment {
