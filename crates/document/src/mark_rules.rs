@@ -59,8 +59,10 @@ impl<'s> MarkRules<'s> {
     ///
     /// The schema does not have the mark, or does not allow it or its attributes there.
     pub fn check(self, node: &Node, mark: &Mark) -> Result<(), EditError> {
-        let checked = self.0.map(|schema| schema.check_new_mark(node, mark));
-        Ok(checked.transpose()?.unwrap_or_default())
+        match self.0 {
+            Some(schema) => Ok(schema.check_new_mark(node, mark)?),
+            None => Ok(()),
+        }
     }
 
     /// For each of these marks on a text whether it stands for a leaf.

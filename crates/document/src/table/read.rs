@@ -226,8 +226,8 @@ impl<'s> Table<'s> {
     }
 }
 
-/// Lays out rows of cells, which are cut if too many places would have none; `None` if there are too
-/// many places. Spends the steps of the places.
+/// Lays out rows of cells, which are cut if too many places would have none; `None` if there are
+/// too many places. Spends the steps of the places.
 pub(super) fn laid_out<E: BlockEdits>(
     on: &E,
     mut spans: Vec<Vec<Span>>,

@@ -170,7 +170,8 @@ impl OperationOn<NodeId> for RemoveMark {
 /// Toggles a mark: [`remove_mark`] if all the characters have a mark of the kind, otherwise
 /// [`apply_mark`]. White space counts only if there is nothing else. If the range is empty and the
 /// caret is there, it toggles the mark among the
-/// [stored marks](crate::document::Selection::with_marks), which the next typed text gets.
+/// [stored marks](crate::document::Selection::with_marks), which the next typed text gets. A mark
+/// with attributes that the schema refuses is refused there, too.
 ///
 /// ```
 /// use doclock::{DataStore, Editor, View, document::{Mark, Selection}, dsl::*};
