@@ -15,7 +15,7 @@ mod read;
 
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use held::HeldStorage;
@@ -370,21 +370,29 @@ fn create_file<R>(
     let new = path.with_file_name(new);
     let mut options = OpenOptions::new();
     let file = options.read(true).write(true).create_new(true).open(&new)?;
-    let made = make(file);
+    let new = UnfinishedFile(new);
+    let made = make(file)?;
     // Unlike a rename it replaces no file.
-    let linked = made.and_then(|made| match fs::hard_link(&new, path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Err(OpenError::Exists),
-        // Some file systems have no links. There another process may create the file meanwhile.
-        Err(_) if !path.exists() => {
-            fs::rename(&new, path)?;
-            Ok(made)
+    match fs::hard_link(&new.0, path) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            return Err(OpenError::Exists);
         }
-        linked => Ok(linked.map(|()| made)?),
-    });
-    let _ = fs::remove_file(&new);
-    let made = linked?;
+        // Some file systems have no links. There another process may create the file meanwhile.
+        Err(_) if !path.exists() => fs::rename(&new.0, path)?,
+        linked => linked?,
+    }
+    drop(new);
     sync_directory(path)?;
     Ok(made)
+}
+
+/// Removes a file under its first name when it is dropped, also in a panic.
+struct UnfinishedFile(PathBuf);
+
+impl Drop for UnfinishedFile {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(&self.0);
+    }
 }
 
 /// Removes the unfinished files of processes that were killed while they created a document. One
