@@ -95,7 +95,7 @@ fn transaction_04_a_malformed_payload_names_the_operation_the_field_and_the_reas
         ),
         (
             on("setSelection", json!({"selection": {"node": "t"}})),
-            "setSelection: selection.node: unknown field `node`, expected one of `nodeId`, `anchor`, `focus`",
+            "setSelection: selection.node: unknown field `node`, expected one of `nodeId`, `anchor`, `focus`, `marks`",
         ),
         (json!({"payload": {}}), "missing field `type`"),
     ];
