@@ -764,8 +764,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         &self,
         member: MemberNumber,
     ) -> impl Iterator<Item = MemberNumber> {
-        self.waiting_parts(member).flat_map(move |(part, entry)| {
-            let is_upgrade = matches!(part.state, PartState::Upgrades(_));
+        let delaying = self.waiting_parts(member).flat_map(move |(part, entry)| {
             let ahead = entry.directly_ahead(part.state);
             let is_known = ahead.is_some_and(|ahead| ahead.rights.contain(part.wanted));
             let holders = entry.holders.iter().filter(move |(other, rights)| {
@@ -773,11 +772,14 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 !is_known && *other != member && rights.exclude(part.wanted)
             });
             let holders = holders.map(|(other, _)| *other);
-            let own = is_upgrade.then_some(member);
             let ahead = entry.upgrades_ahead(member, part.wanted).chain(ahead);
-            let ahead = ahead.map(|queued| queued.member);
-            holders.chain(ahead).chain(own)
-        })
+            holders.chain(ahead.map(|queued| queued.member))
+        });
+        // A holder may have got more rights already, or waits for them ahead of others.
+        let account = self.members.get(&member);
+        let asks = account.and_then(|account| account.asks.as_ref());
+        let own = asks.filter(|asks| asks.held_before > 0).map(|_| member);
+        delaying.chain(own)
     }
 
     /// Whether the rights of a member exclude those that another one waits for.

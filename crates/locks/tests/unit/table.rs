@@ -428,3 +428,20 @@ fn many_dismissed_members_leave_little_memory() {
     let room = (table.members.capacity(), table.entries.capacity());
     assert!(room.0 <= 4 * KEPT && room.1 <= 4 * KEPT, "{room:?}");
 }
+
+/// It has a right there, gets another one at once, and waits for a second thing.
+#[test]
+fn a_holder_that_waits_delays_those_that_its_new_rights_exclude() {
+    let mut table = LockTable::default();
+    let mut ask = |member, set: &[(u8, LockMode)]| {
+        let set = set.iter().map(|&(key, mode)| (key, mode.into()));
+        table.ask(member, set.collect::<Vec<_>>())
+    };
+    assert_eq!(ask(2, &[(1, NodeShared)]), Asked::Granted);
+    let both = [(0, IntentionExclusive), (1, IntentionExclusive)];
+    assert_eq!(ask(1, &both), Asked::Granted);
+    assert_eq!(ask(0, &[(0, Shared), (1, Shared)]), Asked::Waits);
+    let more = [(0, NodeShared), (1, IntentionExclusive)];
+    assert_eq!(ask(2, &more), Asked::Waits);
+    assert!(table.newly_delaying(2).any(|member| member == 2));
+}
