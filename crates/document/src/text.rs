@@ -3,7 +3,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use ecow::EcoString;
+use arrayvec::ArrayString;
 use ropey::Rope;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
@@ -33,8 +33,7 @@ pub struct Text(TextRepr);
 
 #[derive(Clone)]
 enum TextRepr {
-    /// Edited in place, unless another version shares it.
-    Short(EcoString),
+    Short(SmolStr),
     Long(Rope),
 }
 
@@ -152,18 +151,17 @@ impl Text {
                     return;
                 };
                 let length = text.len() - bytes.len() + inserted.len();
-                if length > LONG {
+                let pieces = [&text[..bytes.start], inserted, &text[bytes.end..]];
+                self.0 = if length > LONG {
                     let mut rope = Rope::from_str(text);
                     splice_rope(&mut rope, range, inserted);
-                    self.0 = TextRepr::Long(rope);
-                } else if bytes.is_empty() {
-                    text.insert_str(bytes.start, inserted);
+                    TextRepr::Long(rope)
                 } else {
-                    let mut edited = EcoString::with_capacity(length);
-                    let pieces = [&text[..bytes.start], inserted, &text[bytes.end..]];
-                    pieces.iter().for_each(|piece| edited.push_str(piece));
-                    *text = edited;
-                }
+                    // Assembled on the stack, so the new text costs one allocation.
+                    let mut whole = ArrayString::<LONG>::new();
+                    pieces.iter().for_each(|piece| whole.push_str(piece));
+                    TextRepr::Short(SmolStr::new(whole))
+                };
             }
             TextRepr::Long(rope) => {
                 splice_rope(rope, range, inserted);
@@ -205,7 +203,7 @@ fn bytes(text: &str, range: &Range<usize>) -> Option<Range<usize>> {
 
 impl Default for Text {
     fn default() -> Self {
-        Self(TextRepr::Short(EcoString::new()))
+        Self(TextRepr::Short(SmolStr::default()))
     }
 }
 
@@ -215,7 +213,7 @@ impl From<&str> for Text {
         Self(if text.len() > LONG {
             TextRepr::Long(Rope::from_str(text))
         } else {
-            TextRepr::Short(text.into())
+            TextRepr::Short(SmolStr::new(text))
         })
     }
 }
@@ -242,7 +240,11 @@ impl From<Rope> for Text {
 
 impl From<SmolStr> for Text {
     fn from(text: SmolStr) -> Self {
-        Self::from(text.as_str())
+        if text.len() > LONG {
+            Self::from(text.as_str())
+        } else {
+            Self(TextRepr::Short(text))
+        }
     }
 }
 
