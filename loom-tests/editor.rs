@@ -181,19 +181,29 @@ fn editor_an_undo_passes_by_a_stuck_entry_that_another_thread_discards() {
         .reaches_by("other", "the discard comes first")
         .check(|run| {
             let [ann, bob] = editors("");
-            type_in(&ann, 0, "a");
-            let set = |value: i32| set_attrs([("key", value.into())]).on("t");
-            transaction(&ann, set(1)).commit().unwrap();
-            transaction(&bob, set(2)).commit().unwrap();
-            assert!(ann.undo().commit().is_err());
+            let setup = {
+                let ann = Arc::clone(&ann);
+                run.spawn_deep("setup", move || {
+                    type_in(&ann, 0, "a");
+                    let set = |value: i32| set_attrs([("key", value.into())]).on("t");
+                    transaction(&ann, set(1)).commit().unwrap();
+                    transaction(&bob, set(2)).commit().unwrap();
+                    assert!(ann.undo().commit().is_err());
+                })
+            };
+            setup.join().unwrap();
             let other = {
                 let ann = Arc::clone(&ann);
-                run.spawn("other", move || {
+                run.spawn_deep("other", move || {
                     assert!(ann.discard_undo());
                     ann.undo_depth()
                 })
             };
-            ann.undo().commit().unwrap();
+            let undo = {
+                let ann = Arc::clone(&ann);
+                run.spawn_deep("undo", move || ann.undo().commit().is_ok())
+            };
+            assert!(undo.join().unwrap());
             assert_eq!(text(&ann), "");
             if let Some(left) = other.join() {
                 assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));

@@ -177,7 +177,7 @@ impl Run {
         actor: &'static str,
         code: impl FnOnce() -> T + Send + 'static,
     ) -> Actor<T> {
-        let deep = thread::Builder::new().stack_size(1 << 14);
+        let deep = thread::Builder::new().stack_size(1 << 15);
         Actor(self.has(actor).then(|| deep.spawn(code).unwrap()))
     }
 }
