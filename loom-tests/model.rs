@@ -171,7 +171,7 @@ impl Run {
     }
 
     /// Runs an actor as [`spawn`](Self::spawn) does, with room for more frames than most models
-    /// need: 16,384 words in place of 4,096.
+    /// need: 32,768 words in place of 4,096.
     pub(crate) fn spawn_deep<T: Send + 'static>(
         &self,
         actor: &'static str,
