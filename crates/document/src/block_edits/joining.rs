@@ -13,7 +13,7 @@ pub struct ChangedChildren {
     parents: Vec<NodeId>,
     /// For each second half of a split and each node that took in another, the node at whose end
     /// it ended before.
-    ends: HashMap<NodeId, NodeId>,
+    ends: HashMap<NodeId, NodeId, Secret>,
 }
 
 /// Joins changed children that are neighbours of one of these types, and were no neighbours of that
@@ -126,7 +126,7 @@ fn pairs_in<E: BlockEdits>(
 impl ChangedChildren {
     /// The nodes that have other children, or children of another type, after changes.
     pub fn of(on: &impl View, changes: &[Change]) -> Self {
-        let (mut parents, mut ends) = (Vec::new(), HashMap::new());
+        let (mut parents, mut ends) = (Vec::new(), HashMap::default());
         for change in changes {
             match change {
                 Change::InsertSubtree { at, .. } | Change::RemoveSubtree { at, .. } => {
@@ -157,7 +157,7 @@ impl ChangedChildren {
                 _ => {}
             }
         }
-        let mut seen = HashSet::new();
+        let mut seen = HashSet::<NodeId, Secret>::default();
         parents.retain(|parent| on.node(parent).is_some() && seen.insert(parent.clone()));
         Self { parents, ends }
     }

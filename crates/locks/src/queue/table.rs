@@ -357,8 +357,8 @@ impl TableEntry {
         let found = found.map(|(other, _)| other);
         let first = || {
             let first = self.queued().next()?;
-            let holder = self.excluding(member, first.rights.and(self.upgrading()));
-            Some(holder.into_iter().next().unwrap_or(first.member))
+            let holder = self.holder_against(member, wanted);
+            Some(holder.unwrap_or(first.member))
         };
         found.or_else(first)
     }
