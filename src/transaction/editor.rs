@@ -247,8 +247,8 @@ impl Editor {
         &self,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let submission = Submission::new(operations);
-        self.submit(submission, &AcquireOptions::new(), Location::caller())
+        let mut submission = Submission::new(operations);
+        self.submit(&mut submission, &AcquireOptions::new(), Location::caller())
     }
 
     /// Returns a transaction of the operations that has not begun, to set its options. Nothing
@@ -275,7 +275,7 @@ impl Editor {
 
     pub(super) fn submit(
         &self,
-        submission: Submission,
+        submission: &mut Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, TransactionError> {

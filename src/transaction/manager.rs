@@ -204,8 +204,13 @@ impl TransactionManager {
         &self,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let submission = Submission::new(operations);
-        self.run(submission, &AcquireOptions::new(), Location::caller(), None)
+        let mut submission = Submission::new(operations);
+        self.run(
+            &mut submission,
+            &AcquireOptions::new(),
+            Location::caller(),
+            None,
+        )
     }
 
     /// Returns a transaction of the operations that has not begun, to set its options. Nothing

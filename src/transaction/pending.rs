@@ -270,13 +270,14 @@ impl Work for BatchWork<'_> {
     }
 
     fn commit(
-        self,
+        mut self,
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, TransactionError> {
-        match self.submitter {
-            Submitter::Manager(manager) => manager.run(self.submission, &options, call_site, None),
-            Submitter::Editor(editor) => editor.submit(self.submission, &options, call_site),
+        let batch = &mut self.submission;
+        match &self.submitter {
+            Submitter::Manager(manager) => manager.run(batch, &options, call_site, None),
+            Submitter::Editor(editor) => editor.submit(batch, &options, call_site),
         }
     }
 

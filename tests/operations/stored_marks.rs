@@ -369,7 +369,7 @@ fn a_selection_that_is_no_caret_has_no_stored_marks() {
     let text = TextSelection {
         anchor: start.clone(),
         focus: end.clone(),
-        marks: Some(vec![Mark::whole("em")]),
+        marks: Some(vec![Mark::whole("em")].into()),
     };
     let (given, range) = (Selection::Text(text), Selection::new(start, end));
     let written = serde_json::to_value(&given).unwrap();

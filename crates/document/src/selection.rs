@@ -1,5 +1,7 @@
 //! Positions and selections.
 
+use std::sync::Arc;
+
 use serde::de::Error as _;
 use serde::ser::SerializeStruct;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
@@ -48,9 +50,9 @@ pub struct TextSelection {
     /// The end that moves.
     pub focus: Position,
     /// The [stored marks](Selection::with_marks) of a caret; `None` if there are none. Those of any
-    /// other selection do not count.
+    /// other selection do not count. Shared: a selection is copied with each commit.
     #[serde(default)]
-    pub marks: Option<Vec<Mark>>,
+    pub marks: Option<Arc<Vec<Mark>>>,
 }
 
 /// A selected node.
@@ -290,7 +292,7 @@ impl Selection {
                 range: None,
                 ..mark
             });
-            text.marks = Some(marks.collect());
+            text.marks = Some(Arc::new(marks.collect()));
         }
         self
     }
@@ -298,7 +300,7 @@ impl Selection {
     /// Returns the [stored marks](Self::with_marks), if it is a caret that has any.
     pub fn marks(&self) -> Option<&[Mark]> {
         match self {
-            Self::Text(text) if text.is_caret() => text.marks.as_deref(),
+            Self::Text(text) if text.is_caret() => text.marks.as_ref().map(|marks| &marks[..]),
             _ => None,
         }
     }
@@ -429,7 +431,7 @@ impl Selection {
             }) => {
                 anchor.check(view)?;
                 focus.check(view)?;
-                value::check_marks(&anchor.node_id, marks.iter().flatten())
+                value::check_marks(&anchor.node_id, marks.iter().flat_map(|marks| marks.iter()))
             }
             Self::Node(NodeSelection { node_id }) => plan::find(view, node_id).map(drop),
         }

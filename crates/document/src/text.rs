@@ -160,7 +160,7 @@ impl Text {
                     // Assembled on the stack, so the new text costs one allocation.
                     let mut whole = ArrayString::<LONG>::new();
                     pieces.iter().for_each(|piece| whole.push_str(piece));
-                    TextRepr::Short(SmolStr::new(whole))
+                    TextRepr::Short(SmolStr::new(whole.as_str()))
                 };
             }
             TextRepr::Long(rope) => {

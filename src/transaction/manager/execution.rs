@@ -107,17 +107,17 @@ impl TransactionManager {
     /// Runs a batch for the session.
     pub(in crate::transaction) fn run(
         &self,
-        mut submission: Submission,
+        submission: &mut Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
         session: Option<&Session>,
     ) -> BatchOutcome {
-        let Some(label) = self.check_in(&mut submission)? else {
-            return blocking(self.run_nothing(WaiterKind::Thread, &submission));
+        let Some(label) = self.check_in(submission)? else {
+            return blocking(self.run_nothing(WaiterKind::Thread, submission));
         };
         if let Some(attempts) = self.0.attempts_on_nodes {
             let request = (options.clone().or_label(label), call_site);
-            let waits_as = WaiterKind::Thread;
+            let (waits_as, submission) = (WaiterKind::Thread, submission.take());
             return blocking(self.run_on_nodes(waits_as, attempts, submission, request, session));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
@@ -126,12 +126,12 @@ impl TransactionManager {
         if let Ok(Some(grant)) = granted {
             observed.granted_at_once();
             let held = self.combining(grant, WaiterKind::Thread, options);
-            return self.run_here(held, session, &mut submission, &mut observed);
+            return self.run_here(held, session, submission, &mut observed);
         }
         let refused = granted.err();
         blocking(self.run_in_queue(
             WaiterKind::Thread,
-            submission,
+            submission.take(),
             (&requester, options),
             session,
             refused,

@@ -20,7 +20,9 @@ use super::{
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds, OwnerId};
 use crate::mark::{Mark, Marks};
-use crate::{AttributePatch, Change, Overlay, Selection, Snapshot, UndoConflict, View};
+use crate::{
+    AttributePatch, Change, Overlay, Selection, Snapshot, TextSelection, UndoConflict, View,
+};
 
 /// An undo or a redo in an open transaction.
 #[allow(missing_debug_implementations)]
@@ -319,11 +321,13 @@ impl<'a> Undoing<'a> {
             let spot = self.caret(unit.number, first + nth);
             spot.unwrap_or_else(|| at.clone())
         });
-        let moved = Selection::new(anchor, focus);
-        match &text.marks {
-            Some(marks) => moved.with_marks(marks.iter().cloned()),
-            None => moved,
-        }
+        let marks = text.marks.clone();
+        Selection::Text(TextSelection {
+            anchor,
+            focus,
+            marks,
+        })
+        .normal()
     }
 
     fn caret(&self, unit: u64, nth: u8) -> Option<crate::Position> {

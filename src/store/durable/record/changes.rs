@@ -325,7 +325,7 @@ impl Record for Selection {
             to.number(focus.offset as u64)?;
         }
         match marks {
-            Some(marks) => to.each(marks.len(), marks, RecordWriter::value),
+            Some(marks) => to.each(marks.len(), marks.iter(), RecordWriter::value),
             None => Ok(()),
         }
     }
