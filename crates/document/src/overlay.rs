@@ -151,9 +151,8 @@ impl Overlay {
     #[inline]
     pub fn fold_into(&mut self, snapshot: &mut Snapshot) {
         self.release_base();
-        let (touched, root) = (std::mem::take(&mut self.touched), self.root.take());
         // What is replaced is dropped with the overlay, while no reader waits.
-        self.sizes = snapshot.fold(touched, root, self.sizes.take());
+        self.sizes = snapshot.fold(&mut self.touched, self.root.take(), self.sizes.take());
     }
 
     /// The sizes of the nodes under a root, as they are now.

@@ -102,18 +102,18 @@ impl Snapshot {
     #[inline]
     pub(super) fn fold(
         &mut self,
-        touched: Touched,
+        touched: &mut Touched,
         root: Option<Option<NodeId>>,
         sizes: Option<Arc<DraftSizes>>,
     ) -> Option<Arc<DraftSizes>> {
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
         let nodes = document.nodes.len();
-        let replaced = document.sizes.advance(sizes, nodes, &touched);
+        let replaced = document.sizes.advance(sizes, nodes, touched);
         if let Some(root) = root {
             document.root = root;
         }
-        for (id, node) in touched {
+        for (id, node) in touched.drain() {
             match node {
                 TouchedNode::Changed(node) => document.nodes.insert(node),
                 TouchedNode::Deleted => document.nodes.remove(&id),

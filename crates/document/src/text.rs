@@ -91,11 +91,14 @@ impl Text {
             return None;
         }
         match &self.0 {
+            // Every insertion requests the replaced text, which is empty.
+            TextRepr::Short(text) if range.is_empty() => {
+                bytes(text, &range).map(|_| SmolStr::default())
+            }
             TextRepr::Short(text) => bytes(text, &range).map(|bytes| {
                 bytes_looked_at(bytes.len());
                 SmolStr::new(&text[bytes])
             }),
-            // Every insertion requests the replaced text, which is empty.
             TextRepr::Long(rope) if range.is_empty() => {
                 (range.end <= rope.len_chars()).then(SmolStr::default)
             }

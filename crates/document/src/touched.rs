@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::sync::{Arc, OnceLock};
 
+use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::mark::TextSplice;
@@ -16,10 +17,13 @@ use crate::steps::{step, steps};
 /// Most transactions touch a few nodes, so a linear search finds them; a long list has an index.
 #[derive(Debug, Default)]
 pub(super) struct Touched {
-    entries: Vec<(NodeId, TouchedNode)>,
+    entries: TouchedEntries,
     /// Position by id. Empty up to [`Touched::SCAN`] entries.
     index: HashMap<NodeId, usize, Secret>,
 }
+
+/// Most transactions touch one node.
+type TouchedEntries = SmallVec<[(NodeId, TouchedNode); 1]>;
 
 /// The current state of a touched node.
 #[derive(Debug)]
@@ -146,10 +150,6 @@ impl Touched {
     }
 
     fn push(&mut self, id: NodeId, state: TouchedNode) {
-        if self.entries.is_empty() {
-            // Most transactions touch one node.
-            self.entries.reserve_exact(1);
-        }
         self.entries.push((id, state));
         self.index_last();
     }
@@ -188,14 +188,11 @@ impl Touched {
         let nodes = self.entries.iter();
         nodes.filter_map(|(id, node)| node.get(id, base))
     }
-}
 
-impl IntoIterator for Touched {
-    type Item = (NodeId, TouchedNode);
-    type IntoIter = std::vec::IntoIter<Self::Item>;
-
+    /// Takes out all nodes.
     #[inline]
-    fn into_iter(self) -> Self::IntoIter {
-        self.entries.into_iter()
+    pub(super) fn drain(&mut self) -> impl Iterator<Item = (NodeId, TouchedNode)> {
+        self.index.clear();
+        self.entries.drain(..)
     }
 }

@@ -10,7 +10,8 @@ use crate::document::fit::missing;
 use crate::document::plan::{self, Planned, Target};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
-    Change, EditError, Limit, Mark, MarkRules, NodeSpec, Selection, SplitPoint, View, cost, value,
+    Change, EditError, Limit, Mark, MarkRules, Node, NodeSpec, Selection, SplitPoint, View, cost,
+    value,
 };
 use crate::id::{AsNodeId, NodeId};
 
@@ -132,7 +133,7 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, None, text.into())
+        self.splice(id, None, text.into(), |_, _| ())
     }
 
     /// Inserts characters before the one at `offset`. Marks around that offset grow.
@@ -147,7 +148,7 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(offset..offset), text.into())
+        self.splice(id, Some(offset..offset), text.into(), |_, _| ())
     }
 
     /// Deletes the characters of a half-open range. Marks over it shrink.
@@ -157,7 +158,7 @@ impl Draft {
     /// [`EditError`]: the node does not exist, or the range is not within its text.
     pub fn delete_text(&mut self, id: impl AsNodeId, range: Range<usize>) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(range), SmolStr::default())
+        self.splice(id, Some(range), SmolStr::default(), |_, _| ())
     }
 
     /// Replaces the characters of a half-open range.
@@ -175,15 +176,17 @@ impl Draft {
         text: impl Into<SmolStr>,
     ) -> Result<(), EditError> {
         let id = &*id.as_node_id();
-        self.splice(id, Some(range), text.into())
+        self.splice(id, Some(range), text.into(), |_, _| ())
     }
 
-    /// Replaces characters, or the whole text.
-    fn splice(
+    /// Replaces characters, or the whole text. `before` sees the node as it is before that.
+    #[inline]
+    pub(crate) fn splice(
         &mut self,
         id: &NodeId,
         range: Option<Range<usize>>,
         text: SmolStr,
+        before: impl Fn(&Self, &Node),
     ) -> Result<(), EditError> {
         // The replaced characters are read, even if they are the same.
         self.spend(Limit::Steps, |on| {
@@ -191,7 +194,9 @@ impl Draft {
             range.as_ref().map_or_else(whole, Range::len) / cost::BYTES
         })?;
         self.edit((range, text), |on, (range, text)| {
-            plan::splice_text(plan::find(on, id)?, range, text)
+            let node = plan::find(on, id)?;
+            before(on, node);
+            plan::splice_text(node, range, text)
         })
     }
 

@@ -234,10 +234,14 @@ impl UnrecordedQueue {
         let Some(first) = self.commits.front() else {
             return false;
         };
-        let known = self.of_first_unit.clamp(1, self.commits.len());
-        let more = self.commits.range(known..).take(2);
-        let more = more.take_while(|next| next.is_of_unit_of(first)).count();
-        self.of_first_unit = known + more;
+        self.of_first_unit = self.of_first_unit.clamp(1, self.commits.len());
+        for _ in 0..2 {
+            let next = self.commits.get(self.of_first_unit);
+            if !next.is_some_and(|next| next.is_of_unit_of(first)) {
+                break;
+            }
+            self.of_first_unit += 1;
+        }
         first.is_final(self.of_first_unit)
             && self.commits.get(1).is_none_or(|next| next.is_in_effect)
     }

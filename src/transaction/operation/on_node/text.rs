@@ -1,5 +1,6 @@
 //! Operations on the text of one node or of a range of nodes.
 
+use std::cell::Cell;
 use std::ops::{Bound, Range, RangeBounds};
 
 use serde::{Deserialize, Serialize};
@@ -575,8 +576,11 @@ fn bounds(range: &impl RangeBounds<usize>) -> (usize, Option<usize>) {
 /// would be neither of them.
 fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> Edited {
     let length = text.chars().count();
-    let leaves = leaves_around(on, plan::find(on, id)?, &range);
-    on.replace_text(id, range.clone(), text)?;
+    let leaves = Cell::default();
+    on.splice(id, Some(range.clone()), text, |on, node| {
+        leaves.set(leaves_around(on, node, &range));
+    })?;
+    let leaves = leaves.into_inner();
     if leaves.is_empty() || length == 0 {
         return Ok(());
     }
