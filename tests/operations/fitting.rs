@@ -240,6 +240,33 @@ fn shape(editor: &Editor) -> String {
     shape.collect()
 }
 
+/// A range that covers a block is what a user selects. An editor that edits by positions deletes
+/// exactly what is between two of them, and the types of the first block and its parents stay.
+#[test]
+fn tree_06_an_exact_deletion_leaves_the_nodes_that_it_covers() {
+    let blocks = || [line("heading", "one"), element("quote", [p("two")]), p("three")];
+    let to_its_start = || TextSpan::to(0, "three", 0);
+    let deleted = |operation: Operation| {
+        let editor = page(blocks());
+        done(&editor, operation);
+        shape(&editor)
+    };
+    let covered = deleted(delete_range(to_its_start()).on("two"));
+    assert_eq!(covered, "0 page \n1 heading \n2 text one\n1 p \n2 text three\n");
+    let exact = deleted(delete_range_exactly(to_its_start()).on("two"));
+    let quoted = "0 page \n1 heading \n2 text one\n1 quote \n2 p \n3 text three\n";
+    assert_eq!(exact, quoted);
+
+    let json = r#"{"type":"deleteRange","payload":
+        {"nodeId":"two","start":0,"end":0,"endNodeId":"three","exact":true}}"#;
+    let read: Operation = serde_json::from_str(json).unwrap();
+    assert_eq!(read, delete_range_exactly(to_its_start()).on("two"));
+    assert_eq!(deleted(read), quoted);
+    // Within one text, both leave the block.
+    let [one, other] = [delete_range(0..), delete_range_exactly(0..)].map(|it| it.on("one"));
+    assert_eq!(deleted(one), deleted(other));
+}
+
 #[test]
 fn a_fragment_keeps_the_ancestors_of_its_ends() {
     let editor = page([list("list", [p("one"), p("two")]), p("three")]);

@@ -73,7 +73,7 @@ operations! {
         SetText => set_text;
         InsertText => insert_text;
         DeleteTextRange => delete_text_range;
-        DeleteRange => delete_range;
+        DeleteRange => delete_range, delete_range_exactly;
         ReplaceText => replace_text, type_over;
         ReplacePattern => replace_pattern;
         Wrap => wrap_text;

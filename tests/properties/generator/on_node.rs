@@ -151,7 +151,10 @@ impl<V: View> Generator<'_, V> {
                 let (start, end) = self.range(id);
                 delete_text_range(start, end)
             }
-            Kind::DeleteRange => delete_range(self.extent(id)),
+            Kind::DeleteRange => match self.dice.one_in(2) {
+                true => delete_range(self.extent(id)),
+                false => delete_range_exactly(self.extent(id)),
+            },
             Kind::ReplaceText => {
                 let (start, end) = self.range(id);
                 replace_text(start, end, self.text())

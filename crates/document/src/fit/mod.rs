@@ -87,8 +87,10 @@ fn spec_of(schema: &Schema, node: &FitNode) -> NodeSpec {
 /// An edit between two positions.
 #[derive(Clone, Debug)]
 pub enum FitEdit<'a> {
-    /// Deletes what is between them.
+    /// Deletes what is between them, and the nodes that it covers.
     Delete,
+    /// Deletes what is between them only.
+    DeleteExactly,
     /// Deletes the block at the first.
     DeleteBlock,
     /// Replaces it by a fragment.
@@ -136,6 +138,7 @@ impl FitEdit<'_> {
         matches!(
             self,
             Self::Delete
+                | Self::DeleteExactly
                 | Self::Paste(_)
                 | Self::Type(_)
                 | Self::Split(_)
@@ -249,6 +252,7 @@ impl Fit<'_> {
         };
         match *edit {
             FitEdit::Delete | FitEdit::DeleteBlock => self.delete_range(root, from, to),
+            FitEdit::DeleteExactly => self.delete_exactly(root, from, to, from),
             FitEdit::Paste(fragment) => {
                 let slice = self.slice_of(fragment)?;
                 self.replace_range(root, from, to, &slice)

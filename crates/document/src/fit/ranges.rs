@@ -12,11 +12,23 @@ impl Fit<'_> {
     /// Deletes a range as Backspace does with a selection. Returns the position of its start, too.
     pub(super) fn delete_range(self, root: &Rc<FitNode>, from: usize, to: usize) -> Fitted {
         let (start, end) = self.deleted(root, from, to)?;
-        if start == end {
-            return Some((root.clone(), from));
+        self.delete_exactly(root, start, end, from)
+    }
+
+    /// Deletes what is between two positions, and no node around it. Returns where a caret is then,
+    /// too.
+    pub(super) fn delete_exactly(
+        self,
+        root: &Rc<FitNode>,
+        from: usize,
+        to: usize,
+        caret: usize,
+    ) -> Fitted {
+        if from == to {
+            return Some((root.clone(), caret));
         }
-        let step = self.fit(root, start, end, &FitSlice::default())?;
-        Some((self.apply(root, &step)?, step.map(from)))
+        let step = self.fit(root, from, to, &FitSlice::default())?;
+        Some((self.apply(root, &step)?, step.map(caret)))
     }
 
     /// The range that is deleted for another: with the nodes that it covers.

@@ -443,7 +443,8 @@ fn of_command(opened: &Opened<'_>, schema: &Schema, command: &str) -> Vec<Operat
     let over = span(&from, &to);
     let join = |target, forward| vec![from.on(join_block(target, forward))];
     match command {
-        "deleteSelection" | "delete" | "deleteRange" => vec![from.on(delete_range(over))],
+        "delete" => vec![from.on(delete_range_exactly(over))],
+        "deleteSelection" | "deleteRange" => vec![from.on(delete_range(over))],
         "deleteCellSelection" if case["result"].is_null() => vec![],
         "deleteCellSelection" => vec![from.on(delete_range(over))],
         "newlineInCode" if !opened.is_code(&from) => vec![],

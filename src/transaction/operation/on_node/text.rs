@@ -171,11 +171,23 @@ impl OperationOn<NodeId> for DeleteTextRange {
 /// # Ok::<(), doclock::transaction::TransactionError>(())
 /// ```
 pub fn delete_range(extent: impl Into<TextSpan>) -> NodeOperation {
-    let (start, end, end_node_id) = extent.into().into_parts();
+    deletion(extent.into(), false)
+}
+
+/// Deletes characters, and all nodes between the first and the last, as [`delete_range`] does, but
+/// no node around them. Under a schema, the block in which the range begins stays, also where the
+/// range covers it whole, and what is left of the last block moves into it.
+pub fn delete_range_exactly(extent: impl Into<TextSpan>) -> NodeOperation {
+    deletion(extent.into(), true)
+}
+
+fn deletion(extent: TextSpan, exact: bool) -> NodeOperation {
+    let (start, end, end_node_id) = extent.into_parts();
     DeleteRange {
         start,
         end,
         end_node_id,
+        exact,
     }
     .into()
 }
@@ -193,6 +205,9 @@ pub struct DeleteRange {
     /// The node in which the range ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end_node_id: Option<NodeRef>,
+    /// Whether nodes stay that the range covers up to the text in it: [`delete_range_exactly`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub exact: bool,
 }
 
 impl OperationOn<NodeId> for DeleteRange {
@@ -203,7 +218,11 @@ impl OperationOn<NodeId> for DeleteRange {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let over = range::resolve(on, id, self.start, self.end, self.end_node_id.as_ref())?;
         let over = range::emptied_cells(on, over)?;
-        range::delete_range(on, &over)
+        let exact = self.exact && over.start.node_id != over.end.node_id;
+        match exact && fits(on, &over, &FitEdit::DeleteExactly)? {
+            true => Ok(()),
+            false => range::delete_range(on, &over),
+        }
     }
 }
 
