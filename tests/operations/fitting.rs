@@ -244,7 +244,13 @@ fn shape(editor: &Editor) -> String {
 /// exactly what is between two of them, and the types of the first block and its parents stay.
 #[test]
 fn tree_06_an_exact_deletion_leaves_the_nodes_that_it_covers() {
-    let blocks = || [line("heading", "one"), element("quote", [p("two")]), p("three")];
+    let blocks = || {
+        [
+            line("heading", "one"),
+            element("quote", [p("two")]),
+            p("three"),
+        ]
+    };
     let to_its_start = || TextSpan::to(0, "three", 0);
     let deleted = |operation: Operation| {
         let editor = page(blocks());
@@ -252,7 +258,10 @@ fn tree_06_an_exact_deletion_leaves_the_nodes_that_it_covers() {
         shape(&editor)
     };
     let covered = deleted(delete_range(to_its_start()).on("two"));
-    assert_eq!(covered, "0 page \n1 heading \n2 text one\n1 p \n2 text three\n");
+    assert_eq!(
+        covered,
+        "0 page \n1 heading \n2 text one\n1 p \n2 text three\n"
+    );
     let exact = deleted(delete_range_exactly(to_its_start()).on("two"));
     let quoted = "0 page \n1 heading \n2 text one\n1 quote \n2 p \n3 text three\n";
     assert_eq!(exact, quoted);
@@ -265,6 +274,27 @@ fn tree_06_an_exact_deletion_leaves_the_nodes_that_it_covers() {
     // Within one text, both leave the block.
     let [one, other] = [delete_range(0..), delete_range_exactly(0..)].map(|it| it.on("one"));
     assert_eq!(deleted(one), deleted(other));
+}
+
+#[test]
+fn tree_06_a_whole_block_is_pasted_beside_the_text_at_whose_start_or_end_the_caret_is() {
+    let pasted = |offset| {
+        let editor = page([list("list", [p("one")]), p("two")]);
+        let quote = element("quote", [element("p", [text_node("text", "new")])]);
+        done(&editor, paste_fragment(offset, fragment([quote])).on("one"));
+        let view = editor.store().snapshot();
+        let kinds = |id: &str| -> Vec<String> {
+            view.children(id)
+                .map(|node| node.kind().to_string())
+                .collect()
+        };
+        (kinds("page"), kinds("list-0"))
+    };
+    let of = |kinds: &[&str]| kinds.iter().map(ToString::to_string).collect::<Vec<_>>();
+    // An item begins with a paragraph, so the block goes before the list.
+    assert_eq!(pasted(0), (of(&["quote", "list", "p"]), of(&["p"])));
+    assert_eq!(pasted(3), (of(&["list", "p"]), of(&["p", "quote"])));
+    assert_eq!(pasted(1), (of(&["list", "p"]), of(&["p", "quote", "p"])));
 }
 
 #[test]

@@ -255,6 +255,16 @@ impl Fit<'_> {
             FitEdit::DeleteExactly => self.delete_exactly(root, from, to, from),
             FitEdit::Paste(fragment) => {
                 let slice = self.slice_of(fragment)?;
+                // A whole block does not cut a text at whose start or end it goes.
+                let point = match slice.content.as_slice() {
+                    [node]
+                        if from == to && slice.is_closed() && !self.schema.is_inline(node.kind) =>
+                    {
+                        self.insert_point(root, from, node.kind)
+                    }
+                    _ => None,
+                };
+                let (from, to) = point.map_or((from, to), |at| (at, at));
                 self.replace_range(root, from, to, &slice)
             }
             FitEdit::Type(text) => self.type_text(root, from, to, text),

@@ -217,6 +217,10 @@ impl FitSlice {
         }
     }
 
+    pub(super) fn is_closed(&self) -> bool {
+        self.open_start == 0 && self.open_end == 0
+    }
+
     pub(super) fn size(&self) -> usize {
         size_of(&self.content)
             .saturating_sub(self.open_start)

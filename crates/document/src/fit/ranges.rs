@@ -7,6 +7,7 @@ use std::rc::Rc;
 use super::node::{FitNode, FitSlice};
 use super::place::FitPlace;
 use super::{Fit, Fitted};
+use crate::schema::Symbol;
 
 impl Fit<'_> {
     /// Deletes a range as Backspace does with a selection. Returns the position of its start, too.
@@ -160,6 +161,29 @@ impl Fit<'_> {
             }
         }
         None
+    }
+
+    /// Where a block is inserted for a caret: before the blocks that begin there, or after those
+    /// that end there. `None` if that is in the text. It is `insertPoint` of ProseMirror.
+    pub(super) fn insert_point(self, root: &Rc<FitNode>, at: usize, kind: Symbol) -> Option<usize> {
+        let place = FitPlace::new(root, at)?;
+        let (offset, size) = (place.parent_offset(), place.parent().content_size());
+        let fits = |depth: usize, index| {
+            let around = place.node(depth);
+            self.can_replace_with(around, index, index, kind)
+        };
+        let mut depths = (0..place.depth()).rev();
+        if size == 0 || offset > 0 && offset < size {
+            return None;
+        }
+        if offset == 0 {
+            let begins = |depth: &usize| place.index(*depth) == 0;
+            let at = depths.find(|depth| fits(*depth, place.index(*depth)) || !begins(depth))?;
+            return fits(at, place.index(at)).then(|| place.before(at + 1));
+        }
+        let ends = |depth: &usize| place.index_after(*depth) == place.node(*depth).content().len();
+        let at = depths.find(|depth| fits(*depth, place.index_after(*depth)) || !ends(depth))?;
+        fits(at, place.index_after(at)).then(|| place.after(at + 1))
     }
 
     /// The nodes that a replacement may replace, and which of them it prefers.
