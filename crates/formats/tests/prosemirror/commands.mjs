@@ -3,148 +3,25 @@
 import {
   autoJoin, createParagraphNear, deleteSelection, exitCode, joinBackward, joinDown, joinForward,
   joinTextblockBackward, joinTextblockForward, joinUp, lift, liftEmptyBlock, newlineInCode,
-  setBlockType, splitBlock, toggleMark, wrapIn,
+  setBlockType, splitBlock, splitBlockAs, splitBlockKeepMarks, toggleMark, wrapIn,
 } from "prosemirror-commands"
-import {liftListItem, sinkListItem, splitListItem, wrapInList} from "prosemirror-schema-list"
-import {EditorState, NodeSelection, Selection, TextSelection} from "prosemirror-state"
+import {
+  liftListItem, sinkListItem, splitListItem, splitListItemKeepMarks, wrapInList, wrapRangeInList,
+} from "prosemirror-schema-list"
+import {EditorState, NodeSelection} from "prosemirror-state"
 import {
   CellSelection, TableMap, __clipCells as clipCells, __insertCells as insertCells,
   __pastedCells as pastedCells, addColumnAfter, addColumnBefore, addRowAfter, addRowBefore,
   cellAround,
   deleteCellSelection, deleteColumn, deleteRow, deleteTable, fixTables, mergeCells,
-  moveTableColumn, moveTableRow, setCellAttr, splitCell, splitCellWithType, tableNodeTypes,
+  moveTableColumn, moveTableRow, removeColSpan, setCellAttr, splitCell, splitCellWithType, tableNodeTypes,
   toggleHeader, toggleHeaderCell, toggleHeaderColumn, toggleHeaderRow,
 } from "prosemirror-tables"
 import {Fragment} from "prosemirror-model"
-import {breakingSchemas, isWhole, kit, one, random} from "./kit.mjs"
+import {findWrapping, liftTarget} from "prosemirror-transform"
+import {breakingSchemas, kit, one, random} from "./kit.mjs"
+import {cellsOf, of, overCells, ranged, selections, table} from "./selections.mjs"
 
-// --- Selections ---
-
-// The positions in texts, and those at the start and the end of one.
-function places(doc) {
-  const all = [], starts = [], ends = [], empty = []
-  doc.descendants((node, pos) => {
-    if (!node.isTextblock) return
-    const size = node.content.size
-    for (let at = 0; at <= size; at++) if (isWhole(doc, pos + 1 + at)) all.push(pos + 1 + at)
-    starts.push(pos + 1)
-    ends.push(pos + 1 + size)
-    if (!size) empty.push(pos + 1)
-  })
-  return {all, starts, ends, empty}
-}
-
-function nodes(doc) {
-  const all = []
-  doc.descendants((node, pos) => { if (node.isBlock) all.push(pos) })
-  return all
-}
-
-const caret = list => doc => list.length ? TextSelection.create(doc, one(list)) : null
-const selections = {
-  caret: doc => caret(places(doc).all)(doc),
-  start: doc => caret(places(doc).starts)(doc),
-  end: doc => caret(places(doc).ends)(doc),
-  empty: doc => caret(places(doc).empty)(doc),
-  range(doc) {
-    const {all} = places(doc)
-    if (!all.length) return null
-    const nth = random(all.length), from = all[nth]
-    const to = random(3) ? all[Math.min(all.length - 1, nth + random(8))] : one(all)
-    return TextSelection.create(doc, from, to)
-  },
-  edges(doc) {
-    const {starts, ends} = places(doc), both = [...starts, ...ends]
-    return both.length ? TextSelection.create(doc, one(both), one(both)) : null
-  },
-  node(doc) {
-    const list = nodes(doc).filter(pos => NodeSelection.isSelectable(doc.nodeAt(pos)))
-    return list.length ? NodeSelection.create(doc, one(list)) : null
-  },
-}
-// Selections in the first table, which is whole: of one cell, or of those between two.
-function table(doc) {
-  let found = null
-  doc.forEach((node, pos) => { if (node.type.name == "table") found = {node, start: pos + 1} })
-  return found
-}
-function cellsOf(doc) {
-  const found = table(doc)
-  return found ? [...new Set(TableMap.get(found.node).map)].map(pos => found.start + pos) : []
-}
-selections.cell = doc => {
-  const cells = cellsOf(doc)
-  return cells.length ? CellSelection.create(doc, one(cells)) : null
-}
-selections.cells = doc => {
-  const cells = cellsOf(doc)
-  return cells.length ? CellSelection.create(doc, one(cells), one(cells)) : null
-}
-selections.inCell = doc => {
-  const all = places(doc).all.filter(pos => cellAround(doc.resolve(pos)))
-  return all.length ? TextSelection.create(doc, one(all)) : null
-}
-// From a text in one to a text in another.
-selections.across = doc => {
-  const texts = pos => {
-    const all = places(doc).all.filter(at => at > pos && at < pos + doc.nodeAt(pos).nodeSize)
-    return all.length ? one(all) : null
-  }
-  const cells = cellsOf(doc), ends = cells.length ? [texts(one(cells)), texts(one(cells))] : []
-  return ends[0] && ends[1] ? TextSelection.create(doc, ...ends) : null
-}
-// One with a span, if there is one.
-selections.span = doc => {
-  const cells = cellsOf(doc).filter(pos => {
-    const {colspan, rowspan} = doc.nodeAt(pos).attrs
-    return colspan > 1 || rowspan > 1
-  })
-  return cells.length ? CellSelection.create(doc, one(cells)) : selections.cell(doc)
-}
-const of = (...names) => doc => selections[one(names)](doc)
-const ranged = of("range", "range", "edges")
-
-// --- Commands ---
-
-// A selection of cells in place of one of text from one cell to another, and null if the table is
-// not whole. A selection that ends before the text of a cell is one up to the last cell before it
-// that is not empty. The plugin of prosemirror-tables makes that a selection of the first block,
-// and does not change one within the text of two cells.
-function overCells(selection) {
-  const around = $pos => {
-    const found = []
-    for (let depth = $pos.depth - 2; depth > 0; depth--) {
-      if ($pos.node(depth).type.spec.tableRole == "table") {
-        found.push([$pos.start(depth), $pos.before(depth + 2)])
-      }
-    }
-    return found
-  }
-  if (!(selection instanceof TextSelection)) return selection
-  const {$from, $to} = selection, last = new Map(around($to))
-  for (const [start, cell] of around($from)) {
-    if (!last.has(start)) continue
-    if (last.get(start) == cell) return selection
-    const doc = $from.doc, table = doc.resolve(start).parent
-    if (TableMap.get(table).problems) return null
-    const cells = []
-    table.forEach((row, offset) => row.forEach((_, inRow) => cells.push(start + offset + 1 + inRow)))
-    let nth = cells.indexOf(last.get(start))
-    const {depth} = doc.resolve(cells[nth] + 1)
-    if ($to.pos == $to.start(depth) + $to.depth - depth) {
-      const isEmpty = ({firstChild, childCount}) =>
-        childCount == 1 && firstChild.isTextblock && !firstChild.childCount
-      do nth--
-      while (cells[nth] != cell && isEmpty(doc.nodeAt(cells[nth])))
-      if (cells[nth] == cell) {
-        const end = doc.resolve(cell + doc.nodeAt(cell).nodeSize - 1)
-        return TextSelection.between($from, Selection.near(end, -1).$to)
-      }
-    }
-    return CellSelection.create(doc, cell, cells[nth])
-  }
-  return selection
-}
 const emptying = command => (current, dispatch) => {
   const selection = overCells(current.selection)
   if (!selection) throw new Error("a table that is not whole")
@@ -166,6 +43,22 @@ const edit = change => (current, dispatch) => {
   if (tr.docChanged) dispatch(tr)
   return tr.docChanged
 }
+// toggleMark where a text that may not have the mark does not count, and white space does where
+// there is nothing else. The command of prosemirror-commands never removes a mark from a range with
+// a text of the former kind, and never adds one to white space.
+const toggled = made => edit((tr, from, to) => {
+  const {type} = made, found = []
+  tr.doc.nodesBetween(from, to, (node, pos, parent) => {
+    const has = !!type.isInSet(node.marks), may = has || made.isInSet(made.addToSet(node.marks))
+    if (!node.isInline || !may || !parent.type.allowsMarkType(type)) return
+    const text = node.isText ? node.text.slice(Math.max(0, from - pos), to - pos) : "x"
+    found.push({has, isBlank: !text.trim()})
+  })
+  const words = found.filter(({isBlank}) => !isBlank)
+  const every = (words.length ? words : found).every(({has}) => has)
+  if (every) tr.removeMark(from, to, type)
+  else tr.addMark(from, to, made)
+})
 // The type of an item, of lists and of blocks under both naming conventions.
 const type = (schema, ...names) => names.map(name => schema.nodes[name]).find(Boolean)
 const item = schema => type(schema, "list_item", "listItem")
@@ -175,6 +68,47 @@ const code = schema => type(schema, "code_block", "codeBlock")
 const listed = command => [of("caret", "range", "edges", "empty"), ({schema}) =>
   item(schema) && [{item: item(schema).name}, command(item(schema))]]
 const plainCommand = (select, command) => [select, () => [{}, command]]
+// A text block of a random type.
+const blockTypes = schema => [
+  [schema.nodes.heading, {level: 2}], [schema.nodes.paragraph, null], [code(schema), null],
+]
+const setting = make => [of("caret", "range", "edges"), ({schema}) => {
+  const [type, attrs] = one(blockTypes(schema))
+  return [{type: type.name, attrs}, make(type, attrs)]
+}]
+// Another type for a node, with its attributes, or null.
+function otherMarkup(schema, {type, attrs}) {
+  const start = ordered(schema)?.spec.attrs.start ? "start" : "order"
+  const lists = [[bullet(schema), null], [ordered(schema), {[start]: 3}]]
+  const cells = ["table_cell", "table_header"].map(name => [schema.nodes[name], attrs])
+  const kinds = [blockTypes(schema), lists, cells].find(kinds => kinds.some(([of]) => of == type))
+  return kinds ? one(kinds) : null
+}
+const pasting = replace => [of("caret", "start", "end", "empty", "range", "edges"), kit => {
+  const source = kit.document(), selection = ranged(source)
+  if (!selection || selection.empty) return null
+  const {from, to} = selection, over = overCells(selection), slice = over?.content()
+  if (!slice) return null
+  // Cells in a table are what handlePaste is for.
+  const paste = edit((tr, start, end, {selection}) => {
+    if (cellAround(selection.$head) && pastedCells(slice)) throw new Error("cells")
+    replace(tr, slice, start, end)
+  })
+  return [{source: source.toJSON(), from, to}, withinCell(paste)]
+}]
+const inBlocks = change => edit((tr, from, to, {selection: {$from, $to}}) => {
+  const range = $from.blockRange($to)
+  if (range) change(tr, range)
+})
+// The marks of the caret stay, and text is typed there.
+const keepingMarks = command => {
+  const args = {}
+  return [args, (current, dispatch) => {
+    const {$from, $to} = current.selection
+    args.marks = $to.parentOffset ? $from.marks().map(mark => mark.toJSON()) : null
+    return command(current, tr => dispatch(current.apply(tr).tr.insertText("x")))
+  }]
+}
 
 // Commands on tables have documents of their own.
 const inTable = (select, make) => {
@@ -182,7 +116,7 @@ const inTable = (select, make) => {
   command.tables = true
   return command
 }
-const plainTable = (select, command) => inTable(select, () => [{}, command])
+const plainTable = (select, ...command) => inTable(select, () => [{}, ...command])
 // The rows or the columns of the first and the last selected cell.
 function moves(axis, command) {
   return inTable(["cells"], () => [{}, (current, dispatch) => {
@@ -192,13 +126,19 @@ function moves(axis, command) {
   }])
 }
 // What a table is repaired to by the plugin of tables, which repairs as long as it changes anything.
-function whole(doc) {
+function whole(doc, prepared = doc => doc) {
   for (let nth = 0; nth < 9; nth++) {
+    doc = prepared(doc)
     const tr = fixTables(EditorState.create({doc}))
     if (!tr) return doc
     doc = tr.doc
   }
   return null
+}
+const wholly = prepared => (current, dispatch) => {
+  const doc = whole(current.doc, prepared)
+  if (doc) dispatch({doc})
+  return !!doc
 }
 // The cells with the widths of their own columns: clipCells leaves a cell that it cuts all that the
 // cell had.
@@ -228,6 +168,28 @@ const pasteCells = slice => ({doc, selection}, dispatch) => {
   }, 0, rect, cells)
   return true
 }
+// A document in which no cell of the first table overlaps another or reaches below the last row.
+// fixTables adds cells for each place at which one overlaps another, and columns with them.
+function withoutOverlaps(doc) {
+  if (!table(doc)) return doc
+  const {tr} = EditorState.create({doc}), {node, start} = table(doc), taken = []
+  node.forEach(() => taken.push([]))
+  node.forEach((row, offset, nth) => {
+    let left = 0
+    row.forEach((cell, inRow) => {
+      const {colspan, rowspan} = cell.attrs, rows = taken.slice(nth, nth + rowspan)
+      while (taken[nth][left]) left++
+      let right = left + 1
+      while (right < left + colspan && !taken[nth][right]) right++
+      for (const places of rows) for (let at = left; at < right; at++) places[at] = true
+      const wide = left + colspan - right, attrs = {...cell.attrs, rowspan: rows.length}
+      const cut = wide ? removeColSpan(attrs, right - left, wide) : attrs
+      tr.setNodeMarkup(start + offset + 1 + inRow, null, cut)
+      left = right
+    })
+  })
+  return tr.doc
+}
 // A document with a table that is not whole any more.
 function damaged(doc) {
   const {tr} = EditorState.create({doc}), found = table(doc), pos = one(cellsOf(doc))
@@ -243,7 +205,8 @@ function damaged(doc) {
   }
   return table(tr.doc) && tr.doc
 }
-// Each has the selections that it is run with, and makes its arguments and the command.
+// Each has the selections that it is run with, and makes its arguments and the command. Where the
+// command of the package has a defect, it makes the command without it as well.
 export const commands = {
   deleteSelection: plainCommand(of("range", "range", "edges", "node"), emptying(deleteSelection)),
   delete: plainCommand(ranged, emptying(edit((tr, from, to) => tr.delete(from, to)))),
@@ -256,16 +219,69 @@ export const commands = {
     const text = one(words)
     return [{text}, withinCell(edit(tr => tr.insertText(text)))]
   }],
-  paste: [of("caret", "start", "end", "empty", "range", "edges"), kit => {
-    const source = kit.document(), selection = ranged(source)
-    if (!selection || selection.empty) return null
-    const {from, to} = selection, slice = source.slice(from, to, true)
-    // Cells in a table are what handlePaste is for.
-    const paste = edit((tr, start, end, {selection}) => {
-      if (cellAround(selection.$head) && pastedCells(slice)) throw new Error("cells")
-      tr.replaceSelection(slice)
-    })
-    return [{source: source.toJSON(), from, to}, withinCell(paste)]
+  paste: pasting((tr, slice) => tr.replaceSelection(slice)),
+  replaceRange: pasting((tr, slice, from, to) => tr.replaceRange(from, to, slice)),
+  replaceRangeWith: [of("caret", "empty", "range", "edges"), kit => {
+    const node = kit.block(1)
+    return [{content: node.toJSON()}, withinCell(edit((tr, from, to, {selection}) => {
+      if (cellAround(selection.$head) && node.type.name == "table") throw new Error("cells")
+      tr.replaceRangeWith(from, to, node)
+    }))]
+  }],
+  insert: [of("caret", "start", "end", "before"), kit => {
+    const [text, block] = [kit.inline(kit.schema.nodes.paragraph), kit.block(1)], args = {}
+    return [args, edit((tr, from, to, {selection}) => {
+      const node = selection instanceof NodeSelection ? block : text, $from = tr.doc.resolve(from)
+      // A node that may not be there is for replaceRange.
+      if (!$from.parent.canReplaceWith($from.index(), $from.index(), node.type)) throw new Error("no place")
+      args.content = node.toJSON()
+      tr.insert(from, node)
+    })]
+  }],
+  split: [of("caret", "start", "end", "empty"), () => {
+    const depth = 1 + random(2)
+    return [{depth}, edit((tr, from) => tr.split(from, depth))]
+  }],
+  join: plainCommand(of("second"), edit((tr, from) => tr.join(from))),
+  "Transform.lift": plainCommand(of("caret", "range", "edges"), inBlocks((tr, range) => {
+    const target = liftTarget(range)
+    if (target != null) tr.lift(range, target)
+  })),
+  "Transform.wrap": [of("caret", "range", "edges"), ({schema}) => {
+    const type = one([schema.nodes.blockquote, bullet(schema), ordered(schema)].filter(Boolean))
+    return [{type: type.name}, inBlocks((tr, range) => {
+      const wrapping = findWrapping(range, type)
+      if (wrapping) tr.wrap(range, wrapping)
+    })]
+  }],
+  "Transform.setBlockType": setting((type, attrs) =>
+    edit((tr, from, to) => tr.setBlockType(from, to, type, attrs))),
+  setNodeMarkup: [of("before"), kit => {
+    const args = {}
+    return [args, edit((tr, from) => {
+      const markup = otherMarkup(kit.schema, tr.doc.nodeAt(from))
+      if (!markup) throw new Error("no other markup")
+      const [type, attrs] = markup
+      Object.assign(args, {type: type.name, attrs})
+      tr.setNodeMarkup(from, type, attrs)
+    })]
+  }],
+  setNodeAttribute: [of("before"), () => {
+    const args = {}
+    return [args, edit((tr, from) => {
+      const {type, attrs} = tr.doc.nodeAt(from)
+      const values = {level: [1, 2, 3], order: [1, 7], start: [1, 7], colwidth: [[7], [8]]}
+      const name = one(Object.keys(attrs).filter(name => name in values))
+      if (!name) throw new Error("no attribute")
+      const value = one(values[name])
+      Object.assign(args, {type: type.name, attrs: {...attrs, [name]: value}})
+      tr.setNodeAttribute(from, name, value)
+    })]
+  }],
+  setDocAttribute: [of("caret"), ({schema}) => {
+    const title = one(["a", "b"])
+    return "title" in (schema.nodes.doc.spec.attrs || {})
+      ? [{title}, edit(tr => tr.setDocAttribute("title", title))] : null
   }],
   cutAndPaste: plainCommand(ranged, withinCell((current, dispatch) => {
     if (current.selection.empty) return false
@@ -286,6 +302,11 @@ export const commands = {
   })),
   splitBlock: plainCommand(
     of("caret", "start", "end", "empty", "range", "edges"), withinCell(splitBlock)),
+  splitBlockAs: [of("caret", "start", "end", "empty"), ({schema}) => {
+    const [type] = one(blockTypes(schema))
+    return [{type: type.name}, splitBlockAs(() => ({type}))]
+  }],
+  splitBlockKeepMarks: [of("caret", "end"), () => keepingMarks(splitBlockKeepMarks)],
   joinBackward: plainCommand(of("start", "empty"), joinBackward),
   joinForward: plainCommand(of("end", "empty"), joinForward),
   joinTextblockBackward: plainCommand(of("start", "empty"), joinTextblockBackward),
@@ -296,12 +317,7 @@ export const commands = {
   liftEmptyBlock: plainCommand(of("empty"), liftEmptyBlock),
   wrapIn: [of("caret", "range", "edges"), ({schema}) =>
     [{type: "blockquote"}, wrapIn(schema.nodes.blockquote)]],
-  setBlockType: [of("caret", "range", "edges"), ({schema}) => {
-    const [to, attrs] = one([
-      [schema.nodes.heading, {level: 2}], [schema.nodes.paragraph, null], [code(schema), null],
-    ])
-    return [{type: to.name, attrs}, setBlockType(to, attrs)]
-  }],
+  setBlockType: setting(setBlockType),
   exitCode: plainCommand(of("caret"), exitCode),
   newlineInCode: plainCommand(of("caret"), newlineInCode),
   createParagraphNear: plainCommand(of("node"), createParagraphNear),
@@ -321,13 +337,19 @@ export const commands = {
     const list = one([bullet(schema), ordered(schema)])
     return list && [{type: list.name}, wrapInList(list)]
   }],
+  wrapRangeInList: [of("caret", "range", "edges"), ({schema}) => {
+    const list = one([bullet(schema), ordered(schema)])
+    return list && [{type: list.name}, inBlocks((tr, range) => wrapRangeInList(tr, range, list))]
+  }],
   splitListItem: listed(splitListItem),
+  splitListItemKeepMarks: [of("caret", "end"), ({schema}) =>
+    item(schema) ? keepingMarks(splitListItemKeepMarks(item(schema))) : null],
   liftListItem: listed(liftListItem),
   sinkListItem: listed(sinkListItem),
   toggleMark: [ranged, kit => {
     const made = kit.randomMark()
     const options = {removeWhenPresent: false, includeWhitespace: true}
-    return [mark(made), toggleMark(made.type, made.attrs, options)]
+    return [mark(made), toggleMark(made.type, made.attrs, options), toggled(made)]
   }],
   // Marks are toggled at the caret, and text is typed there.
   setStoredMarks: [of("caret", "empty", "start", "end"), kit => {
@@ -387,11 +409,7 @@ export const commands = {
   }),
   moveTableRow: moves("top", moveTableRow),
   moveTableColumn: moves("left", moveTableColumn),
-  fixTables: plainTable(["caret"], (current, dispatch) => {
-    const doc = whole(current.doc)
-    if (doc) dispatch({doc})
-    return !!doc
-  }),
+  fixTables: plainTable(["caret"], wholly(), wholly(withoutOverlaps)),
 }
 
 // --- Cases ---
@@ -429,16 +447,18 @@ export function caseOf(kit, name, doc = documentFor(kit, name)) {
   const [select, make] = commands[name]
   const selection = select(doc), command = selection && make(kit)
   if (!command) return null
-  const [args, apply] = command, outcome = run(apply, state(doc, selection))
+  const [args, apply, mended] = command, outcome = run(apply, state(doc, selection))
   // Few of the cases in which a command does nothing say something.
   if (!outcome || !outcome.result && random(4)) return null
+  const right = mended && (run(mended, state(doc, selection))?.result || doc)
+  const isDefect = right && !right.eq(outcome.result || doc)
   const {anchor, head} = selection
   const line = JSON.stringify({
     schema: kit.name, command: name, ...args, doc,
     ...(selection instanceof NodeSelection ? {node: selection.from}
       : selection instanceof CellSelection
         ? {cells: [selection.$anchorCell.pos, selection.$headCell.pos]} : {anchor, head}),
-    result: outcome.result,
+    result: isDefect ? right : outcome.result, ...isDefect && {isDefect},
   })
   return /\\ud[89a-f]/i.test(line) ? null : line
 }

@@ -252,7 +252,7 @@ export function kit(name, schema = schemas[name], words = allWords, codes = allC
       }
     }
   }
-  return {name, schema, document, tableDocument, command, wild, range, slice, randomMark, words, allowed, markSet, block}
+  return {name, schema, document, tableDocument, command, wild, range, slice, randomMark, words, allowed, markSet, block, inline}
 }
 function depth(content, end) {
   const child = end ? content.lastChild : content.firstChild

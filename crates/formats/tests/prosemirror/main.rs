@@ -79,10 +79,29 @@ pub(crate) fn of_schema(name: &str) -> (ProseMirrorOptions, Schema) {
             }
         }
     }
-    let schema: Schema = serde_json::from_value(schema).unwrap();
+    let schema: Schema = serde_json::from_str(&in_order(&schema)).unwrap();
     (
         ProseMirrorOptions::new(names_of(name)).schema(schema.clone()),
         schema,
+    )
+}
+
+/// The JSON of a schema, whose types are in the order of the packages: where several types of
+/// block fit, the first is made.
+fn in_order(schema: &Value) -> String {
+    let basic = include_str!("basic.schema.json");
+    let mut nodes: Vec<_> = schema["nodes"].as_object().unwrap().iter().collect();
+    nodes.sort_by_key(|(name, _)| basic.find(&format!("\"{name}\": {{")).unwrap_or(usize::MAX));
+    let nodes = nodes
+        .iter()
+        .map(|(name, rules)| format!("\"{name}\":{rules}"));
+    let nodes: Vec<String> = nodes.collect();
+    let mut rest = schema.clone();
+    rest.as_object_mut().unwrap().remove("nodes");
+    format!(
+        "{{\"nodes\":{{{}}},{}",
+        nodes.join(","),
+        &rest.to_string()[1..]
     )
 }
 
