@@ -223,6 +223,95 @@ fn tree_06_what_does_not_consist_of_cells_is_pasted_into_one() {
 }
 
 #[test]
+fn tree_06_what_does_not_consist_of_cells_is_pasted_into_each_selected_one() {
+    let text = |editor: &Editor, id: &str| editor.store().snapshot().text_of(id).unwrap();
+    let over = |from: usize, last: &str| TextSpan::to(from, last, 0);
+    // Each cell keeps its type, its span and its other attributes.
+    let editor = opened(&["ABBc", "deec", "fghi"]);
+    editor
+        .execute([set_attrs([("color", json!("red"))]).on("e")])
+        .unwrap();
+    done(&editor, paste_over(over(0, "e"), fragment("x")).on("a"));
+    assert_eq!(drawn(&editor.store().snapshot()), ["ABBc", "deec", "fghi"]);
+    assert_eq!(shown(&editor), ["XXXc", "xxxc", "fghi"]);
+    let view = editor.store().snapshot();
+    let color = view.node("e").unwrap().attributes().get("color");
+    assert_eq!(color, Some(&json!("red")));
+    // From a text in one to a text in another, and over one cell that is named by its own id.
+    for (first, last, offset, expected) in [
+        ("a-text", "e-text", 1, ["xb", "xf", "ij"]),
+        ("e", "e", 0, ["ab", "xf", "ij"]),
+    ] {
+        let editor = opened(&["ab", "ef", "ij"]);
+        let over = TextSpan::to(0, last, offset);
+        done(&editor, paste_over(over, fragment("x")).on(first));
+        assert_eq!(shown(&editor), expected);
+    }
+    // Blocks stay blocks, and what was pasted is selected if the cells were.
+    let editor = opened(&["ab", "cd"]);
+    editor
+        .select(Selection::new(
+            Position::new("a-text", 0),
+            Position::new("b-text", 1),
+        ))
+        .unwrap();
+    let mut blocks = fragment("one");
+    blocks.nodes = ["one", "two"]
+        .map(|it| element("p", [text_node("text", it)]))
+        .to_vec();
+    done(&editor, paste_over(over(0, "b"), blocks).on("a"));
+    assert_eq!(
+        (text(&editor, "a"), text(&editor, "b")),
+        ("onetwo".into(), "onetwo".into())
+    );
+    let Some(Selection::Text(selected)) = editor.selection() else {
+        panic!("a text")
+    };
+    let view = editor.store().snapshot();
+    let texts = [&selected.anchor, &selected.focus].map(|it| view.text_of(&it.node_id).unwrap());
+    assert_eq!(
+        (texts, selected.focus.offset),
+        (["one".into(), "two".into()], 3)
+    );
+}
+
+/// A copy that begins in a cell and ends before the text of another has no content in one of them.
+#[test]
+fn tree_06_cells_that_a_copy_has_cut_get_what_they_require() {
+    let cell = |text: &str| element("cell", [element("p", [text_node("text", text)])]);
+    let cut = |kind: &str| element(kind, []);
+    let open = |nodes, start_levels, end_levels| Fragment {
+        nodes,
+        start_levels,
+        end_levels,
+        ..Fragment::default()
+    };
+    let row = |cells: Vec<NodeSpec>| element("row", cells);
+    for (what, cells) in [
+        ("cells", open(vec![cut("cell"), cut("head")], 1, 1)),
+        (
+            "a row",
+            open(vec![row(vec![cut("cell"), cut("head")])], 2, 2),
+        ),
+        (
+            "a table",
+            open(
+                vec![element("table", [row(vec![cut("cell"), cut("head")])])],
+                3,
+                3,
+            ),
+        ),
+    ] {
+        assert_eq!(pasted(&["ab", "cd"], cells, "c"), ["ab", ".:"], "{what}");
+    }
+    let rows = vec![
+        row(vec![cut("cell"), cell("x")]),
+        row(vec![cell("y"), cut("cell")]),
+    ];
+    assert_eq!(pasted(&["ab", "cd"], open(rows, 2, 2), "a"), [".x", "y."]);
+}
+
+#[test]
 fn tree_06_rows_and_cells_without_a_table_are_pasted_as_one() {
     let table = cells().nodes.remove(0);
     let rows = table.into_children();

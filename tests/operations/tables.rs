@@ -333,6 +333,7 @@ fn tree_06_delete_range_over_cells_empties_them_and_removes_none() {
             Some(Selection::new(caret.clone(), caret))
         );
     }
+    // What is pasted is in each of them.
     for (operation, text) in [
         (insert_paragraph_over(over()), ""),
         (paste_over(over(), Some(fragment("xy"))), "xy"),
@@ -342,7 +343,7 @@ fn tree_06_delete_range_over_cells_empties_them_and_removes_none() {
         let view = editor.store().snapshot();
         assert_eq!(drawn(&view), ["abc", "dec", "fgh"]);
         let texts = ["a", "b", "d", "e", "c", "f"].map(|id| view.text_of(id).unwrap());
-        assert_eq!(texts, [text, "", "", "", "c", "f"]);
+        assert_eq!(texts, [text, text, text, text, "c", "f"]);
     }
     // A selection elsewhere stays.
     let editor = opened(&["ab", "cd"]);

@@ -421,6 +421,10 @@ fn transaction_04_what_copying_and_pasting_cells_visits_counts_as_steps() {
         nodes: vec![element("table", rows(count))],
         ..Fragment::default()
     };
+    let text = Fragment {
+        nodes: vec![text_node("text", "x".repeat(SIZE))],
+        ..Fragment::default()
+    };
     for (rows, columns, spanned) in [(SIZE / 2, 2, false), (24, 24, false), (150, 150, true)] {
         let store = store_with_table(rows, columns, spanned);
         let last = format!("{}-{}", rows - 1, columns - 1);
@@ -431,6 +435,7 @@ fn transaction_04_what_copying_and_pasting_cells_visits_counts_as_steps() {
             paste_fragment(0, fragment(1)),
             paste_fragment(0, fragment(12)),
             paste_over(over(), fragment(2)),
+            paste_over(over(), text.clone()),
         ] {
             let mut on = limited(&store);
             let operation = operation.on("0-0");

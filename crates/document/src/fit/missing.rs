@@ -2,9 +2,11 @@
 
 use std::cell::Cell;
 
+use super::build::LEVELS;
 use super::node::FitNode;
-use super::{Fit, spec_of, unlimited};
-use crate::schema::Schema;
+use super::specs::spec_of;
+use super::{Fit, unlimited};
+use crate::schema::{Schema, Symbol};
 use crate::{Attributes, Change, NodeId, NodeSpec, View};
 
 /// The new nodes that make the children of nodes what their types require after changes, which led
@@ -18,28 +20,74 @@ pub fn missing(
 ) -> Vec<(NodeId, usize, NodeSpec)> {
     let mut all = Vec::new();
     for id in schema.misfits(base, after, changes) {
-        let missing = missing_in(after, schema, &id).unwrap_or_default();
-        let missing = missing.into_iter();
+        let kind = after
+            .node(&id)
+            .and_then(|node| schema.number_of(node.kind()));
+        let children = after
+            .children(&id)
+            .map(|child| schema.number_of(child.kind()));
+        let missing = kind.and_then(|kind| missing_in(schema, kind, children));
+        let missing = missing.into_iter().flatten();
         all.extend(missing.map(|(index, spec)| (id.clone(), index, spec)));
     }
     all
 }
 
-fn missing_in(view: &impl View, schema: &Schema, id: &NodeId) -> Option<Vec<(usize, NodeSpec)>> {
+/// A described node with what it lacks because it was cut at its start, its end or both. The levels
+/// say how many nodes are open there, of which it is the outermost.
+pub(crate) fn completed(schema: &Schema, spec: NodeSpec, levels: [usize; 2]) -> NodeSpec {
+    match spec.height() < LEVELS {
+        true => completed_below(schema, spec, levels),
+        false => spec,
+    }
+}
+
+fn completed_below(schema: &Schema, spec: NodeSpec, levels: [usize; 2]) -> NodeSpec {
+    let is_block = |kind: &Symbol| !schema.is_text_block(*kind) && !schema.is_inline(*kind);
+    let kind = schema.number_of(spec.kind()).filter(is_block);
+    let Some(kind) = kind.filter(|_| levels != [0, 0] && spec.text().is_empty()) else {
+        return spec;
+    };
+    let node = NodeSpec::new(spec.kind()).with_attributes(spec.attributes().clone());
+    let children = spec.into_children();
+    let (last, [start, end]) = (children.len().wrapping_sub(1), levels);
+    let open = |nth, at, levels: usize| {
+        if nth == at {
+            levels.saturating_sub(1)
+        } else {
+            0
+        }
+    };
+    let children = children.into_iter().enumerate().map(|(nth, child)| {
+        completed_below(schema, child, [open(nth, 0, start), open(nth, last, end)])
+    });
+    let mut children: Vec<NodeSpec> = children.collect();
+    let kinds = children.iter().map(|child| schema.number_of(child.kind()));
+    for (index, spec) in missing_in(schema, kind, kinds).unwrap_or_default() {
+        children.insert(index, spec);
+    }
+    node.with_children(children)
+}
+
+/// The new nodes among children of these types, each with its index after the ones before it.
+fn missing_in(
+    schema: &Schema,
+    kind: Symbol,
+    children: impl Iterator<Item = Option<Symbol>>,
+) -> Option<Vec<(usize, NodeSpec)>> {
     let is_unsure = Cell::new(false);
     let fit = Fit {
         fills_lines: true,
         ..unlimited(schema, &is_unsure)
     };
-    let kind = schema.number_of(view.node(id)?.kind())?;
     let (mut state, mut index) = (fit.start(kind), 0);
     let mut missing = Vec::new();
     let mut add = |new: &FitNode, index: &mut usize| {
         missing.push((*index, spec_of(schema, new)));
         *index += 1;
     };
-    for child in view.children(id) {
-        let child = schema.number_of(child.kind())?;
+    for child in children {
+        let child = child?;
         if fit.after_kind(kind, state, child).is_none() {
             let next = [FitNode::empty(child, None, Attributes::default())];
             let new = fit.fill(kind, state, &next, false)?;

@@ -21,6 +21,7 @@ mod place;
 mod ranges;
 mod reconcile;
 mod replace;
+mod specs;
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -36,7 +37,9 @@ use build::FitDocument;
 use node::{FitBody, FitNode, FitSlice};
 use place::FitPlace;
 
+pub(crate) use missing::completed;
 pub use missing::missing;
+pub(crate) use specs::{content_with, filled};
 
 /// A tree after an edit, and the position of the caret in it.
 type Fitted = Option<(Rc<FitNode>, usize)>;
@@ -53,15 +56,6 @@ struct Fit<'s> {
     fills_lines: bool,
 }
 
-/// A new node with the content that it needs.
-pub(crate) fn filled(schema: &Schema, kind: Symbol) -> Option<NodeSpec> {
-    let is_unsure = Cell::new(false);
-    Some(spec_of(
-        schema,
-        &*unlimited(schema, &is_unsure).filled(kind)?,
-    ))
-}
-
 /// The type of the texts in a type of text block.
 pub(crate) fn text_kind(schema: &Schema, block: Symbol) -> Option<Symbol> {
     unlimited(schema, &Cell::new(false)).text_kind(block)
@@ -75,13 +69,6 @@ fn unlimited<'s>(schema: &'s Schema, is_unsure: &'s Cell<bool>) -> Fit<'s> {
         spend: &|_| true,
         fills_lines: false,
     }
-}
-
-fn spec_of(schema: &Schema, node: &FitNode) -> NodeSpec {
-    let children = node.content().iter().map(|child| spec_of(schema, child));
-    NodeSpec::new(schema.kind_of(node.kind).clone())
-        .with_attributes(node.attributes.clone())
-        .with_children(children)
 }
 
 /// An edit between two positions.
@@ -154,14 +141,13 @@ impl FitEdit<'_> {
 /// # Errors
 ///
 /// [`EditError::DoesNotFit`] if the schema has no result for the edit. Then nothing was changed.
-/// An error of `visit`, or of an edit.
+/// An error of an edit.
 pub fn edit<E: BlockEdits>(
     on: &mut E,
     schema: &Schema,
     from: &Position,
     to: &Position,
     edit: &FitEdit<'_>,
-    visit: &dyn Fn(&E, &Node) -> Result<(), EditError>,
 ) -> Result<bool, EditError> {
     let is_unsure = Cell::new(false);
     for deep in [false, true] {
@@ -171,7 +157,10 @@ pub fn edit<E: BlockEdits>(
             spend: &|steps| on.spend_steps(&|_| steps).is_ok(),
             fills_lines: false,
         };
-        let visit = |node: &Node| visit(on, node);
+        let visit = |node: &Node| {
+            let steps = cost::NODE + cost::marks(node.marks()) + node.text().len() / cost::BYTES;
+            on.spend_steps(&|_| steps)
+        };
         let whole = matches!(edit, FitEdit::DeleteBlock);
         let look_up = |nodes| on.spend_steps(&|_| cost::LOOKED_UP * nodes);
         let document = FitDocument::new(&*on, fit, from, to, (whole, deep), &visit, &look_up)?;
@@ -223,13 +212,11 @@ fn does_not_fit(on: &impl View, schema: &Schema, at: &Position) -> EditError {
 }
 
 impl Fit<'_> {
-    /// Whether the positions are in list items, for an edit of those, and whether a fragment is not
-    /// too deep.
+    /// Whether the positions are in list items, for an edit of those, and whether a fragment can be
+    /// a slice.
     fn applies(self, document: &FitDocument, edit: &FitEdit<'_>) -> bool {
         if let FitEdit::Paste(fragment) = edit {
-            let height = fragment.all_nodes().map(NodeSpec::height).max();
-            let is_low = height.unwrap_or(0) + fragment.ancestors.len() < build::LEVELS;
-            return is_low && self.slice_of(fragment).is_some();
+            return self.slice_of(fragment).is_some();
         }
         let mut kinds = edit.kinds().into_iter();
         if kinds.any(|kind| self.schema.number_of(kind).is_none()) {
@@ -302,8 +289,12 @@ impl Fit<'_> {
         }
     }
 
-    /// A fragment as a slice.
+    /// A fragment as a slice. `None` if it is too deep, or has other nodes than a tree can have.
     fn slice_of(self, fragment: &Fragment) -> Option<FitSlice> {
+        let height = fragment.all_nodes().map(NodeSpec::height).max();
+        if height.unwrap_or(0) + fragment.ancestors.len() >= build::LEVELS {
+            return None;
+        }
         let mut content = Vec::new();
         let parent = fragment.ancestors.last();
         let block = parent.and_then(|parent| self.schema.number_of(parent.kind()));

@@ -763,7 +763,7 @@ impl Leaf {
     }
 }
 
-fn shifted(marks: &[Mark], by: usize) -> impl Iterator<Item = Mark> {
+pub(super) fn shifted(marks: &[Mark], by: usize) -> impl Iterator<Item = Mark> {
     marks.iter().filter_map(move |mark| {
         let range = mark.range.as_ref()?;
         Some(Mark {

@@ -1,12 +1,13 @@
 //! Edits of cells.
 
+use super::carets::Carets;
 use super::layout::{Area, Span};
 use super::read::{self, COLUMNS, Cell, ROWS, Table, WIDTHS};
-use super::{Carets, HeaderPart, refused};
+use super::{HeaderPart, refused};
 use crate::block_edits::BlockEdits;
 use crate::fit;
 use crate::schema::{Symbol, TableRole};
-use crate::{EditError, Node, NodeId, NodeSpec, Position, Value, cost, plan};
+use crate::{EditError, Fragment, Node, NodeId, NodeSpec, Position, Value, cost, plan};
 
 impl Table<'_> {
     /// Makes one cell of those in an area: the first, with the content of all that have any.
@@ -139,12 +140,51 @@ impl Table<'_> {
 
     /// Deletes the content of the cells that begin in an area. What is left is what a new cell has.
     pub(super) fn clear<E: BlockEdits>(&self, on: &mut E, area: Area) -> Result<(), EditError> {
+        self.set_content(on, area, |_, role, _| {
+            Ok(self.new_cell(role)?.into_children())
+        })
+    }
+
+    /// Replaces the content of the cells that begin in an area by that of a fragment, which is
+    /// pasted into each.
+    ///
+    /// # Errors
+    ///
+    /// [`EditError::DoesNotFit`] if a cell can have no such content.
+    pub(super) fn fill<E: BlockEdits>(
+        &self,
+        on: &mut E,
+        area: Area,
+        fragment: &Fragment,
+    ) -> Result<(), EditError> {
+        self.set_content(on, area, |on, role, cell| {
+            let kind = self.table_type(role)?;
+            let spend = |steps| on.spend_steps(&|_| steps).is_ok();
+            let content = fit::content_with(self.schema, kind, fragment, &spend);
+            // There may be none because there were no more steps.
+            on.spend_steps(&|_| 0)?;
+            content.ok_or_else(|| EditError::DoesNotFit {
+                id: cell.clone(),
+                parent: cell.clone(),
+                content: self.schema.content_of(kind).clone(),
+            })
+        })
+    }
+
+    /// Replaces the content of the cells that begin in an area. The new content is made once for
+    /// each role.
+    fn set_content<E: BlockEdits>(
+        &self,
+        on: &mut E,
+        area: Area,
+        new: impl Fn(&E, TableRole, &NodeId) -> Result<Vec<NodeSpec>, EditError>,
+    ) -> Result<(), EditError> {
         let mut contents = [TableRole::Cell, TableRole::HeaderCell].map(|role| (role, None));
         for cell in self.starting_in(area) {
             let of_role = contents.iter_mut().find(|(role, _)| *role == cell.role);
             let content = match of_role {
                 Some((_, Some(content))) => content,
-                Some((role, content)) => content.insert(self.new_cell(*role)?.into_children()),
+                Some((role, content)) => content.insert(new(on, *role, &cell.id)?),
                 None => continue,
             };
             let block = on.children(&cell.id).next();
@@ -155,6 +195,7 @@ impl Table<'_> {
             let Some(block) = stays else {
                 clear(on, &cell.id, None)?;
                 for (index, spec) in content.iter().enumerate() {
+                    on.spend_steps(&|_| cost::NODE * spec.len())?;
                     on.insert_node(spec.clone(), &cell.id, index)?;
                 }
                 continue;

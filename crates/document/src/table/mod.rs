@@ -6,6 +6,7 @@
 //!
 //! The results are those of prosemirror-tables (src/commands.ts, src/fixtables.ts).
 
+mod carets;
 mod cells;
 mod layout;
 mod lines;
@@ -23,8 +24,9 @@ use crate::{
     EditError, Fragment, Mark, Node, NodeId, NodeSpec, Position, Selection, TextSelection, cost,
     plan, walk,
 };
+use carets::Carets;
 use paste::NewCells;
-use read::{Cell, Table};
+use read::Table;
 
 /// A side of a cell, on which a row or a column is added.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -230,13 +232,44 @@ pub fn copy_between<E: BlockEdits>(
 
 /// Puts the cells of a fragment into those between two positions in a table. They are repeated or
 /// cut to cover all cells of the range, if it is over several or names one itself. Otherwise they
-/// are put from its cell on, and the table grows where it must. Returns `false`, with nothing
-/// changed, if the fragment does not consist of cells or the positions are not in one table.
+/// are put from its cell on, and the table grows where it must. Any other fragment replaces the
+/// content of each cell of such a range. Returns `false`, with nothing changed, if the positions
+/// are in no cells, or are in one and the fragment does not consist of cells.
 ///
 /// # Errors
 ///
-/// [`EditError::TableRule`] if the table would be too large, or an error of an edit.
+/// [`EditError::TableRule`] if the table would be too large, [`EditError::DoesNotFit`] if a cell
+/// can have no such content, or an error of an edit.
 pub fn paste_between<E: BlockEdits>(
+    on: &mut E,
+    schema: Option<&Schema>,
+    start: &Position,
+    end: &Position,
+    fragment: &Fragment,
+) -> Result<bool, EditError> {
+    if paste_cells(on, schema, start, end, fragment)? {
+        return Ok(true);
+    }
+    let Some((table, [first, last])) = cells_over(on, schema, start, &mut end.clone())? else {
+        return Ok(false);
+    };
+    let area = table.area_of(first, last);
+    let carets = Carets::in_cells(on, &table, |_, cell| Ok(area.has_start(&cell.area)))?;
+    let nodes = || fragment.all_nodes().flat_map(|spec| &spec.nodes);
+    on.spend_steps(&|_| {
+        let text: usize = nodes().map(|node| node.text.len()).sum();
+        cost::NODE * nodes().count() + text / cost::BYTES
+    })?;
+    table.fill(on, area, fragment)?;
+    let [first, last] = [first, last].map(|cell| &table.cells[cell].id);
+    let first = Position::new(cells::first_leaf(on, first)?, 0);
+    let last = end_of(on, last)?;
+    carets.put_between(on, &first, &last)?;
+    Ok(true)
+}
+
+/// Like [`paste_between`], for a fragment that consists of cells.
+fn paste_cells<E: BlockEdits>(
     on: &mut E,
     schema: Option<&Schema>,
     start: &Position,
@@ -371,65 +404,6 @@ fn move_selected<E: BlockEdits>(
         _ => return Ok(()),
     };
     on.select_text(moved)
-}
-
-/// The ends of the selected text that are in cells whose content is deleted.
-struct Carets {
-    selected: Option<TextSelection>,
-    are_in: [bool; 2],
-}
-
-impl Carets {
-    fn in_cells<E: BlockEdits>(
-        on: &E,
-        table: &Table<'_>,
-        is_one: impl Fn(&E, &Cell) -> Result<bool, EditError>,
-    ) -> Result<Self, EditError> {
-        let selected = match on.selected() {
-            Some(Selection::Text(selected)) => Some(selected.clone()),
-            _ => None,
-        };
-        let mut are_in = [false; 2];
-        if let Some(TextSelection { anchor, focus, .. }) = &selected {
-            for (is_in, end) in are_in.iter_mut().zip([anchor, focus]) {
-                *is_in = match table.cell_around(on, &end.node_id)? {
-                    Some(cell) => is_one(on, cell)?,
-                    None => false,
-                };
-            }
-        }
-        Ok(Self { selected, are_in })
-    }
-
-    /// Moves them to a position. The other end of the selection stays.
-    fn put<E: BlockEdits>(self, on: &mut E, at: &Position) -> Result<(), EditError> {
-        let Some(TextSelection { anchor, focus, .. }) = self.selected else {
-            return Ok(());
-        };
-        let [anchor_moves, focus_moves] = self.are_in;
-        if !anchor_moves && !focus_moves {
-            return Ok(());
-        }
-        let place = |moves, end| if moves { at.clone() } else { end };
-        on.select_text(Selection::new(
-            place(anchor_moves, anchor),
-            place(focus_moves, focus),
-        ))
-    }
-
-    /// Selects what is between two positions if both ends are in such cells. Otherwise one of the
-    /// ends moves to the first position.
-    fn put_between<E: BlockEdits>(
-        self,
-        on: &mut E,
-        first: &Position,
-        last: &Position,
-    ) -> Result<(), EditError> {
-        match self.are_in {
-            [true, true] => on.select_text(Selection::new(first.clone(), last.clone())),
-            _ => self.put(on, first),
-        }
-    }
 }
 
 fn not_in_table(id: &NodeId, role: TableRole) -> EditError {

@@ -3,9 +3,10 @@
 
 use std::ops::Range;
 
+use super::carets::Carets;
 use super::layout::{Area, Span};
 use super::read::{self, COLUMNS, Cell, ROWS, Table, WIDTHS};
-use super::{Carets, cells, end_of, refused};
+use super::{cells, end_of, refused};
 use crate::block_edits::BlockEdits;
 use crate::fit;
 use crate::schema::{Schema, TableRole};
@@ -45,7 +46,8 @@ impl NewCells {
     fn rows_of(fragment: &Fragment, schema: &Schema) -> Option<Vec<Vec<NodeSpec>>> {
         let role = |spec: &NodeSpec| schema.table_role(spec.kind());
         let nodes = fragment.nodes.clone();
-        let rows = match (role(nodes.first()?)?, nodes.len()) {
+        let first = role(nodes.first()?)?;
+        let rows = match (first, nodes.len()) {
             (TableRole::Table, 1) => nodes
                 .into_iter()
                 .flat_map(NodeSpec::into_children)
@@ -66,7 +68,38 @@ impl NewCells {
             let cells = is_row(&row).then(|| row.into_children())?;
             cells.iter().all(is_cell).then_some(cells)
         };
-        rows.into_iter().map(cells).collect()
+        let rows: Option<Vec<Vec<NodeSpec>>> = rows.into_iter().map(cells).collect();
+        let mut rows = rows?;
+        Self::complete(fragment, first, &mut rows, schema);
+        Some(rows)
+    }
+
+    /// Fills in what the first and the last of the cells lack because they were cut.
+    fn complete(
+        fragment: &Fragment,
+        first: TableRole,
+        rows: &mut [Vec<NodeSpec>],
+        schema: &Schema,
+    ) {
+        let around = match first {
+            TableRole::Table => 2,
+            TableRole::Row => 1,
+            _ => 0,
+        };
+        let levels = [fragment.start_levels, fragment.end_levels];
+        let [start, end] = levels.map(|levels| levels.saturating_sub(around));
+        let mut cells = rows.iter_mut().flatten();
+        let complete = |cell: &mut NodeSpec, levels| {
+            *cell = fit::completed(schema, cell.clone(), levels);
+        };
+        match (cells.next(), cells.next_back()) {
+            (Some(first), Some(last)) => {
+                complete(first, [start, 0]);
+                complete(last, [0, end]);
+            }
+            (Some(only), None) => complete(only, [start, end]),
+            _ => {}
+        }
     }
 
     /// Gives each cell its place, and each place a cell. The steps that it spends are those of the

@@ -4,7 +4,7 @@ use super::read::{self, Table};
 use crate::block_edits::BlockEdits;
 use crate::fit::{self, FitEdit};
 use crate::schema::{Schema, TableRole};
-use crate::{EditError, Node, NodeId, Position, Value, cost};
+use crate::{EditError, NodeId, Position, Value, cost};
 
 impl<'s> Table<'s> {
     /// Reads a table and repairs it. A table without any cell is deleted.
@@ -135,8 +135,7 @@ impl<'s> Table<'s> {
 /// Deletes a table as a selected block: what the schema requires in its place is filled in.
 fn delete_table<E: BlockEdits>(on: &mut E, schema: &Schema, id: &NodeId) -> Result<(), EditError> {
     let at = Position::new(id.clone(), 0);
-    let visit = |on: &E, _: &Node| on.spend_steps(&|_| cost::NODE);
-    match fit::edit(on, schema, &at, &at, &FitEdit::DeleteBlock, &visit)? {
+    match fit::edit(on, schema, &at, &at, &FitEdit::DeleteBlock)? {
         true => Ok(()),
         false => on.delete_node(id),
     }

@@ -145,10 +145,10 @@ pub fn paste_fragment(offset: usize, fragment: Fragment) -> NodeOperation {
     .into()
 }
 
-/// Replaces a range by the contents of the clipboard, or by a given fragment. Cells of a table are
-/// emptied as by [`delete_range`](crate::dsl::delete_range), and the contents are in the first.
-/// Contents that are cells replace the cells of the range, repeated or cut to fill them. In one
-/// cell, they replace those from it on, and the table grows where it must.
+/// Replaces a range by the contents of the clipboard, or by a given fragment. Over the cells of a
+/// table that [`delete_range`](crate::dsl::delete_range) would empty, the contents are in each
+/// cell. Contents that are cells replace the cells of the range, repeated or cut to fill them. In
+/// one cell, they replace those from it on, and the table grows where it must.
 pub fn paste_over(
     extent: impl Into<TextSpan>,
     fragment: impl Into<Option<Fragment>>,

@@ -6,8 +6,8 @@ use super::range::{self, CheckedRange};
 use crate::document::block_edits::BlockEdits;
 use crate::document::fit::{self, FitEdit};
 use crate::document::{
-    Attributes, EditError, Limit, Mark, Node, NodeSpec, Position, Selection, SplitPoint, Value,
-    cost, plan,
+    Attributes, EditError, Limit, Mark, NodeSpec, Position, Selection, SplitPoint, Value, cost,
+    plan,
 };
 use crate::id::NodeId;
 use crate::store::Draft;
@@ -84,19 +84,7 @@ pub(super) fn fits(
     let Some(schema) = on.shared_schema() else {
         return Ok(false);
     };
-    let visit = |on: &Draft, node: &Node| {
-        on.spend(Limit::Steps, |_| {
-            cost::NODE + cost::marks(node.marks()) + node.text().len() / cost::BYTES
-        })
-    };
-    Ok(fit::edit(
-        on,
-        &schema,
-        &over.start,
-        &over.end,
-        edit,
-        &visit,
-    )?)
+    Ok(fit::edit(on, &schema, &over.start, &over.end, edit)?)
 }
 
 /// Like [`fits`], for the blocks from one up to another.
