@@ -14,7 +14,8 @@ use doclock_formats::prosemirror::{ProseMirrorOptions, ProseMirrorStep, to_prose
 use serde_json::{Value, json};
 
 use crate::common::seed;
-use crate::operations::{Opened, cut_and_paste, opened, operations};
+use crate::opened::{Opened, opened};
+use crate::operations::{cut_and_paste, operations};
 use crate::scripts;
 
 /// A document with the steps that led to it.

@@ -18,7 +18,7 @@ import {
   toggleHeader, toggleHeaderCell, toggleHeaderColumn, toggleHeaderRow,
 } from "prosemirror-tables"
 import {Fragment} from "prosemirror-model"
-import {findWrapping, liftTarget} from "prosemirror-transform"
+import {Transform, findWrapping, liftTarget} from "prosemirror-transform"
 import {breakingSchemas, kit, one, random} from "./kit.mjs"
 import {cellsOf, of, overCells, ranged, selections, table} from "./selections.mjs"
 
@@ -150,7 +150,25 @@ function withWidths(cells) {
   }
   return {...cells, rows: cells.rows.map(row => Fragment.from(row.content.map(cut)))}
 }
-// What handlePaste of prosemirror-tables does with cells. The table is a document of its own: where
+// A new cell with what is pasted into it.
+const cellOf = (type, slice) => {
+  const cell = type.createAndFill()
+  return new Transform(cell).replace(0, cell.content.size, slice).doc
+}
+// Each selected cell with what is pasted into it. handlePaste puts a plain cell without attributes
+// at each of their places.
+const pasteIntoEach = slice => ({tr, selection}, dispatch) => {
+  const pasted = []
+  selection.forEachCell((cell, pos) => pasted.unshift([cell, pos]))
+  for (const [cell, pos] of pasted) {
+    const {content} = cellOf(cell.type, slice)
+    tr.replaceWith(pos + 1, pos + 1 + cell.content.size, content)
+  }
+  dispatch(tr)
+  return true
+}
+// What handlePaste of prosemirror-tables does with cells, and, in several selected ones, with what
+// is none. The table is a document of its own: where
 // it is not, insertCells puts what is left below the pasted cells where its position would be then.
 const pasteCells = slice => ({doc, selection}, dispatch) => {
   const isOver = selection instanceof CellSelection
@@ -158,7 +176,11 @@ const pasteCells = slice => ({doc, selection}, dispatch) => {
   const table = $cell.node(-1), start = $cell.start(-1), map = TableMap.get(table)
   const rect = isOver ? map.rectBetween(selection.$anchorCell.pos - start, selection.$headCell.pos - start)
     : map.findCell($cell.pos - start)
-  let cells = pastedCells(slice)
+  const ofContent = () => {
+    const cell = cellOf(tableNodeTypes(doc.type.schema).cell, slice)
+    return {width: 1, height: 1, rows: [Fragment.from(cell)]}
+  }
+  let cells = pastedCells(slice) || ofContent()
   if (isOver) cells = withWidths(clipCells(cells, rect.right - rect.left, rect.bottom - rect.top))
   insertCells(EditorState.create({doc: table}), pasted => {
     const {tr} = EditorState.create({doc})
@@ -406,6 +428,13 @@ export const commands = {
     if (!copied) return null
     const from = [copied.$anchorCell.pos, copied.$headCell.pos]
     return [{source: source.toJSON(), from}, pasteCells(copied.content())]
+  }),
+  "handlePaste (no cells)": inTable(["cell", "cells"], kit => {
+    const source = kit.document(), selection = ranged(source)
+    const over = selection?.empty ? null : overCells(selection), slice = over?.content()
+    if (!slice || pastedCells(slice)) return null
+    const {from, to} = selection
+    return [{content: source.toJSON(), from, to}, pasteCells(slice), pasteIntoEach(slice)]
   }),
   moveTableRow: moves("top", moveTableRow),
   moveTableColumn: moves("left", moveTableColumn),

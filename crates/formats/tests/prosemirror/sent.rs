@@ -11,7 +11,8 @@ use doclock_formats::prosemirror::{ProseMirrorOptions, ProseMirrorStep, to_prose
 use serde_json::{Value, json};
 
 use crate::common::{SESSION, seed};
-use crate::operations::{Opened, cut_and_paste, operations, plain};
+use crate::opened::Opened;
+use crate::operations::{cut_and_paste, operations, plain};
 use crate::scripts;
 
 /// Two versions, and the steps from the first to the second and back.
