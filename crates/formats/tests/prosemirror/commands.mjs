@@ -470,6 +470,20 @@ function documentFor(kit, name) {
   return doc && name == "fixTables" ? damaged(doc) : doc
 }
 
+// A document with a hard break for each newline of a text that is not in code: where code is joined
+// to text, only some commands replace its newlines.
+function withBreaks(node) {
+  const {linebreakReplacement} = node.type.schema, content = []
+  node.forEach(child => {
+    if (!child.isText || node.type.spec.code) return content.push(withBreaks(child))
+    child.text.split("\n").forEach((text, nth) => {
+      if (nth) content.push(linebreakReplacement.create(null, null, child.marks))
+      if (text) content.push(child.type.schema.text(text, child.marks))
+    })
+  })
+  return node.copy(Fragment.from(content))
+}
+
 // The JSON of a case, or null.
 export function caseOf(kit, name, doc = documentFor(kit, name)) {
   if (!doc) return null
@@ -479,8 +493,9 @@ export function caseOf(kit, name, doc = documentFor(kit, name)) {
   const [args, apply, mended] = command, outcome = run(apply, state(doc, selection))
   // Few of the cases in which a command does nothing say something.
   if (!outcome || !outcome.result && random(4)) return null
-  const right = mended && (run(mended, state(doc, selection))?.result || doc)
-  const isDefect = right && !right.eq(outcome.result || doc)
+  const without = mended ? run(mended, state(doc, selection))?.result : outcome.result
+  const right = withBreaks(without || doc)
+  const isDefect = !right.eq(outcome.result || doc)
   const {anchor, head} = selection
   const line = JSON.stringify({
     schema: kit.name, command: name, ...args, doc,

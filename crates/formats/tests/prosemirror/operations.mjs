@@ -9,10 +9,9 @@ begin(seed)
 
 const only = process.argv[4]?.split(",")
 const names = Object.keys(commands).filter(name => !only || only.includes(name))
-let made = 0
-for (let tries = 0; made < count; tries++) {
-  const kit = one(kits), line = caseOf(kit, names[tries % names.length])
-  if (!line) continue
-  made++
+// As many cases of each command.
+for (let made = 0; made < count; made++) {
+  let line = null
+  while (!line) line = caseOf(one(kits), names[made % names.length])
   console.log(line)
 }

@@ -18,7 +18,7 @@ use serde_json::{Value, json};
 
 use crate::common::{image, seed};
 use crate::opened::{Opened, Place, block_at, cells_in, is_block, is_text, span};
-use crate::rows::ROWS;
+use crate::rows::{NEWLINE, ROWS};
 use crate::scripts;
 use crate::steps::bare;
 
@@ -549,8 +549,9 @@ fn check_rates(rates: &Rates) {
             "{:24} {rate:6.1} % of {:5}, {:4} refused, {defects:4} defects",
             row.command, counts.all, counts.refused
         );
-        // A few cases say little: one more difference than the rate allows is none.
-        let allowed = (counts.all as f64 * (100.0 - least) / 100.0).ceil() as usize + 1;
+        // Three standard deviations more than the rate allows are chance.
+        let expected = counts.all as f64 * (100.0 - least) / 100.0;
+        let allowed = (expected + 3.0 * expected.sqrt()).ceil() as usize;
         if counts.all - counts.same > allowed {
             low.push((row.command, rate, least));
         }
@@ -580,7 +581,8 @@ fn write_table(page: &Path, rates: &Rates) {
         let defects = counts.filter(|counts| counts.defects > 0);
         let why = defects.map(|counts| {
             let part = counts.percent(counts.defects);
-            format!("a defect in {part:.1} % of the cases: {}", row.why)
+            let why = if row.why.is_empty() { NEWLINE } else { row.why };
+            format!("{part:.1} % of the cases meet a defect of the command: {why}")
         });
         let cells = [
             row.package,

@@ -48,7 +48,8 @@ const COMMANDS: &str = "commands";
 const LIST: &str = "schema-list";
 const TABLES: &str = "tables";
 
-const NEWLINE: &str = "a newline of code becomes a hard break where it is joined to text";
+pub(crate) const NEWLINE: &str =
+    "it leaves a newline of code that it joins to a text; here that is a hard break";
 const SELECTS: &str = "it only selects";
 const COLUMNS: &str = "all columns after a cell that spans rows and columns count";
 
@@ -57,7 +58,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(STATE, "insertText", "`insertText`", 99.5, ""),
     row(STATE, "insertTextOver", "`replaceText` with `endNodeId`", 98.0, NEWLINE),
     row(STATE, "paste", "`paste`", 98.0, NEWLINE),
-    row(STATE, "cutAndPaste", "`cut`, `paste`", 97.5, NEWLINE),
+    row(STATE, "cutAndPaste", "`cut`, `paste`", 98.0, NEWLINE),
     row(STATE, "copyOverItself", "`copy`, `paste`", 99.0, ""),
     row(STATE, "setStoredMarks", "`toggleMark` and `insertText` at a caret", 98.0, ""),
     row(TRANSFORM, "delete", "`deleteRange` with `exact`", 98.5, NEWLINE),
@@ -69,14 +70,14 @@ pub(crate) const ROWS: &[Row] = &[
     other(TRANSFORM, "replace", "`paste`", "`paste` replaces the nodes that the range covers, as `replaceRange` does"),
     row(TRANSFORM, "replaceRange", "`paste`", 98.0, NEWLINE),
     row(TRANSFORM, "replaceRangeWith", "`paste`", 98.0, ""),
-    row(TRANSFORM, "insert", "`addChild`, `paste` in a text", 98.0, ""),
-    row(TRANSFORM, "split", "`splitTextNode`, `splitBlockNode`", 98.0, ""),
-    row(TRANSFORM, "join", "`transformNode`, `joinBlock` `text`; `mergeBlockNodes`", 98.0, ""),
+    row(TRANSFORM, "insert", "`addChild`, `paste` in a text", 99.0, ""),
+    row(TRANSFORM, "split", "`splitTextNode`, `splitBlockNode`", 99.5, ""),
+    row(TRANSFORM, "join", "`transformNode`, `joinBlock` `text`; `mergeBlockNodes`", 99.0, ""),
     row(TRANSFORM, "Transform.lift", "`liftNode`", 99.5, ""),
     row(TRANSFORM, "Transform.wrap", "`wrapNode`", 99.0, ""),
     row(TRANSFORM, "Transform.setBlockType", "`transformNode` of each block", 99.0, ""),
     other(TRANSFORM, "clearIncompatible", "`transformNode`", "a part of `setBlockType`"),
-    row(TRANSFORM, "setNodeMarkup", "`transformNode`", 98.0, ""),
+    row(TRANSFORM, "setNodeMarkup", "`transformNode`", 98.0, NEWLINE),
     row(TRANSFORM, "setNodeAttribute", "`setAttrs`", 99.5, ""),
     row(TRANSFORM, "setDocAttribute", "`setAttrs`", 99.5, ""),
     other(TRANSFORM, "addNodeMark, removeNodeMark", "", "only texts have marks; a leaf in a line is a character of a text"),
@@ -84,8 +85,8 @@ pub(crate) const ROWS: &[Row] = &[
     row(COMMANDS, "splitBlock", "`insertParagraph`", 98.5, NEWLINE),
     row(COMMANDS, "joinBackward", "`joinBlock` `any`", 98.5, ""),
     row(COMMANDS, "joinForward", "`joinBlock` `any`", 98.5, ""),
-    row(COMMANDS, "joinTextblockBackward", "`joinBlock` `text`", 96.5, NEWLINE),
-    row(COMMANDS, "joinTextblockForward", "`joinBlock` `text`", 96.5, NEWLINE),
+    row(COMMANDS, "joinTextblockBackward", "`joinBlock` `text`", 98.0, NEWLINE),
+    row(COMMANDS, "joinTextblockForward", "`joinBlock` `text`", 98.0, NEWLINE),
     row(COMMANDS, "joinUp", "`joinBlock` `around`, `mergeBlockNodes`", 98.5, ""),
     row(COMMANDS, "joinDown", "`joinBlock` `around`, `mergeBlockNodes`", 98.5, ""),
     row(COMMANDS, "lift", "`liftNode`", 99.5, ""),
@@ -96,7 +97,7 @@ pub(crate) const ROWS: &[Row] = &[
     row(COMMANDS, "newlineInCode", "`insertText`", 99.5, ""),
     row(COMMANDS, "createParagraphNear", "`addChild`", 99.5, ""),
     row(COMMANDS, "toggleMark", "`toggleMark`", 99.5, "it never removes a mark where a character may not have it, and adds none to white space"),
-    row(COMMANDS, "splitBlockAs", "`insertParagraph` with `type`", 98.0, ""),
+    row(COMMANDS, "splitBlockAs", "`insertParagraph` with `type`", 98.0, NEWLINE),
     row(COMMANDS, "splitBlockKeepMarks", "`insertParagraph`, `setSelection` with `marks`", 98.0, ""),
     other(COMMANDS, "selectAll, selectParentNode, selectTextblockStart, selectTextblockEnd, selectNodeBackward, selectNodeForward", "`setSelection`, `selectNode`", SELECTS),
     row(COMMANDS, "autoJoin", "`joinNeighbours` after the edit", 98.0, ""),
@@ -107,8 +108,8 @@ pub(crate) const ROWS: &[Row] = &[
     row(LIST, "sinkListItem", "`indentNode`", 99.0, ""),
     row(LIST, "splitListItemKeepMarks", "`splitListItem`, `setSelection` with `marks`", 98.0, ""),
     row(LIST, "wrapRangeInList", "`wrapInList`", 99.0, ""),
-    row(TABLES, "addRowBefore", "`addTableRow` `before`", 97.0, COLUMNS),
-    row(TABLES, "addRowAfter", "`addTableRow` `after`", 97.0, COLUMNS),
+    row(TABLES, "addRowBefore", "`addTableRow` `before`", 98.0, COLUMNS),
+    row(TABLES, "addRowAfter", "`addTableRow` `after`", 98.0, COLUMNS),
     row(TABLES, "addColumnBefore", "`addTableColumn` `before`", 99.5, ""),
     row(TABLES, "addColumnAfter", "`addTableColumn` `after`", 99.5, ""),
     row(TABLES, "deleteRow", "`deleteTableRows`", 98.5, COLUMNS),
@@ -125,8 +126,8 @@ pub(crate) const ROWS: &[Row] = &[
     row(TABLES, "deleteCellSelection", "`clearCells`, `deleteRange`", 99.5, ""),
     row(TABLES, "handlePaste", "`copy`, `paste` of cells", 98.0, ""),
     row(TABLES, "handlePaste (no cells)", "`paste` over several cells", 98.0, "it makes the selected cells plain cells of one place"),
-    row(TABLES, "moveTableRow", "`moveTableRow`", 97.5, "three or more rows that cells join move to their place"),
-    row(TABLES, "moveTableColumn", "`moveTableColumn`", 97.5, "columns in which no cell begins move along"),
+    row(TABLES, "moveTableRow", "`moveTableRow`", 98.0, "three or more rows that cells join move to their place"),
+    row(TABLES, "moveTableColumn", "`moveTableColumn`", 98.0, "columns in which no cell begins move along"),
     row(TABLES, "fixTables", "`fixTable`", 99.0, "it adds columns beside a cell that overlaps another"),
     other(TABLES, "goToNextCell", "`setSelection`", SELECTS),
 ];
