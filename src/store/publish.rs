@@ -274,6 +274,9 @@ impl DataStore {
             None => [None, None],
         };
         let changed = draft.changes().iter().any(Change::is_of_the_document);
+        let of_undo = publication.session.as_ref().map(|of| &of.reversal);
+        let of_undo = of_undo.filter(|it| it.is_recorded || it.newest.is_some());
+        let first_place = of_undo.map(|_| draft.overlay.changes().first_place(&draft.overlay));
         let mut result = TransactionResult {
             transaction_id: draft.id(),
             version: draft.base().version(),
@@ -285,6 +288,7 @@ impl DataStore {
             changes: Changes::default(),
             selection_before,
             selection_after,
+            first_place: first_place.flatten(),
             repeated: false,
             hook_failures: Vec::new(),
         };

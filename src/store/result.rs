@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::codes::codes;
-use crate::document::{Change, Changes, Selection};
+use crate::document::{Change, Changes, Position, Selection};
 use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
 
 /// The result of a committed transaction.
@@ -18,8 +18,8 @@ use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
 /// value, which describes the commit completely: it can be logged, or applied to a copy of the
 /// document.
 ///
-/// Serializes in camelCase. Selections and keys that are `None`, a `repeated` that is false and
-/// empty hook failures are omitted. It can be read back, apart from the hook failures.
+/// Serializes in camelCase. Selections, places and keys that are `None`, a `repeated` that is
+/// false and empty hook failures are omitted. It can be read back, apart from the hook failures.
 ///
 /// ```
 /// use doclock::{DataStore, TransactionManager, dsl::*};
@@ -65,6 +65,10 @@ pub struct TransactionResult {
     /// The editor's selection after it: moved along with the text, or removed with its node.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub selection_after: Option<Selection>,
+    /// Of an undo or a redo, the [first place](Changes::first_place) that it changed, in this
+    /// version: a front end scrolls there. `None` if it changed nothing, or if no node is left.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_place: Option<Position>,
     /// Whether this is the result of an earlier transaction with the same idempotency key; nothing
     /// was done now.
     #[serde(default, skip_serializing_if = "Not::not")]
@@ -93,6 +97,7 @@ impl TransactionResult {
             changes: Changes::default(),
             selection_before: None,
             selection_after: None,
+            first_place: None,
             repeated: false,
             hook_failures: Vec::new(),
         }

@@ -256,9 +256,17 @@ fn commit() -> BoxedStrategy<TransactionResult> {
     let content = (vec(operation(), 0..3), vec(change(), 0..3));
     let selections = (option::of(selection()), option::of(selection()));
     let flags = (any::<bool>(), any::<bool>());
+    let place = (id(), index()).prop_map(|(id, offset)| Position::new(id, offset));
+    let flags = (flags, option::of(place));
     (numbers, names, content, selections, flags)
         .prop_map(
-            |((session, number, version, token), (owner, key), content, selections, flags)| {
+            |(
+                (session, number, version, token),
+                (owner, key),
+                content,
+                selections,
+                (flags, first_place),
+            )| {
                 TransactionResult {
                     transaction_id: TransactionId { session, number },
                     version,
@@ -270,6 +278,7 @@ fn commit() -> BoxedStrategy<TransactionResult> {
                     changes: content.1.into_iter().collect(),
                     selection_before: selections.0,
                     selection_after: selections.1,
+                    first_place,
                     repeated: flags.1,
                     hook_failures: Vec::new(),
                 }

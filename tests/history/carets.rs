@@ -218,8 +218,10 @@ fn place(editor: &Editor, redo: bool) -> Option<Position> {
         true => editor.redo().commit(),
         false => editor.undo().commit(),
     };
-    let changes = result.unwrap().changes;
-    changes.first_place(&editor.store().snapshot())
+    let result = result.unwrap();
+    let of_changes = result.changes.first_place(&editor.store().snapshot());
+    assert_eq!(result.first_place, of_changes);
+    of_changes
 }
 
 #[test]
@@ -268,4 +270,29 @@ fn undo_04_the_first_place_is_one_of_the_document_after_all_changes() {
     assert_eq!(place(&ann, false), Some(Position::new("t3", 20)));
     // The letter in the deleted text is nowhere, and the text before the next one.
     assert_eq!(place(&ann, true), Some(Position::new("t3", 0)));
+}
+
+/// A front end that is no Rust program has the place from the JSON.
+#[test]
+fn undo_04_the_json_of_an_undo_and_of_its_event_have_the_first_place() {
+    let [ann, bob] = editors();
+    let events = ann.store().subscribe();
+    run(&ann, insert_text(2, "xy").on("t1"));
+    run(&bob, insert_text(0, "z").on("t1"));
+    let undo = || ann.undo().idempotent("undo 1").commit().unwrap();
+    let redo = || ann.redo().commit().unwrap();
+    let results = [undo(), redo(), undo()];
+    let place = |value: serde_json::Value| value.get("firstPlace").cloned();
+    let of_result = |result| place(serde_json::to_value(result).unwrap());
+    let of_events = events.try_iter().map(|event| {
+        let event = serde_json::to_value(&event).unwrap();
+        place(event["commit"].clone())
+    });
+    let there = Some(serde_json::json!({"nodeId": "t1", "offset": 3}));
+    assert!(results[2].repeated, "the first result of the key");
+    let of_results = results.map(of_result);
+    assert_eq!(of_results, [there.clone(), there.clone(), there.clone()]);
+    let edits = [None, None];
+    let expected = edits.into_iter().chain([there.clone(), there]);
+    assert!(of_events.eq(expected), "an edit has none");
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smallvec::{SmallVec, smallvec};
 
-use super::{Change, Position, Selection, View};
+use super::{Change, Position, View};
 
 /// The changes of a commit, in order.
 ///
@@ -46,13 +46,11 @@ impl Changes {
     /// ```
     pub fn first_place(&self, after: &impl View) -> Option<Position> {
         self.iter().enumerate().find_map(|(nth, change)| {
-            let place = change.place(after)?;
-            let mut place = Selection::caret(place.node_id, place.offset);
-            place.follow(&Change::sequence_edits(&self[nth + 1..]));
-            match place {
-                Selection::Text(text) if after.contains(&text.focus.node_id) => Some(text.focus),
-                _ => None,
+            let mut place = change.place(after)?;
+            for later in &self[nth + 1..] {
+                later.each_sequence_edit(|edit| place.follow(&edit));
             }
+            after.contains(&place.node_id).then_some(place)
         })
     }
 

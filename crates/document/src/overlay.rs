@@ -130,7 +130,7 @@ impl Overlay {
 
     /// The changes so far, in order.
     #[inline]
-    pub fn changes(&self) -> &[Change] {
+    pub fn changes(&self) -> &Changes {
         &self.changes
     }
 

@@ -203,7 +203,7 @@ impl Position {
 
     /// Moves it along with an edit. A position within replaced characters, at an insertion or at a
     /// split point moves behind it.
-    fn follow(&mut self, edit: &SequenceEdit) {
+    pub(super) fn follow(&mut self, edit: &SequenceEdit) {
         match edit {
             SequenceEdit::Text(splice) if splice.id == self.node_id && splice.at <= self.offset => {
                 let behind = self.offset.saturating_sub(splice.at + splice.removed);

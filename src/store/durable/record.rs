@@ -8,7 +8,7 @@
 //! block     = [[* commit], [* note change]]
 //! commit    = [session / null, number, version, owner, epoch, counter,
 //!              [* operation], [* change], selection before, selection after,
-//!              [* undone version] / null, key / null, flags]
+//!              [* undone version] / null, key / null, flags, [first changed id, offset]]
 //! operation = [word / text, id / null, [* created id]]
 //! change    = [kind, …]                      see `changes.rs`
 //! node      = [id, kind, parent / null, text, [* child id], attributes, [* mark]]

@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::words::{self, WORDS};
 use super::{Numbers, Read, Record, RecordReader, RecordWriter, Written, used};
-use crate::document::Changes;
+use crate::document::Position;
 use crate::id::{FencingToken, OwnerId, TransactionId};
 use crate::store::TransactionResult;
 use crate::store::durable::format::LogBlock;
@@ -65,6 +65,7 @@ pub(super) fn write_commit<'a>(
         changes,
         selection_before,
         selection_after,
+        first_place,
         repeated,
         // Those of a commit come later.
         hook_failures: _,
@@ -84,6 +85,7 @@ pub(super) fn write_commit<'a>(
         step.is_some(),
         idempotency_key.is_some(),
         flags != 0,
+        first_place.is_some(),
     ]);
     to.list(fields)?;
     let last = to.last;
@@ -128,14 +130,18 @@ pub(super) fn write_commit<'a>(
     if fields > 12 {
         to.number(flags)?;
     }
-    Ok(())
+    first_place.iter().try_for_each(|place| {
+        to.list(2)?;
+        to.id(&place.node_id)?;
+        to.number(place.offset as u64)
+    })
 }
 
 /// Reads a commit, and what it was in the history of its editor.
 pub(super) fn read_commit(
     from: &mut RecordReader<'_>,
 ) -> Read<(TransactionResult, Option<HistoryStep>)> {
-    let fields = from.fields(6..=13)?;
+    let fields = from.fields(6..=14)?;
     let last = from.last;
     let session = from.optional(RecordReader::session)?;
     let session = session.unwrap_or(last.session);
@@ -155,34 +161,19 @@ pub(super) fn read_commit(
         epoch,
         counter,
     };
-    let operations = match fields > 6 {
-        true => from.each(RecordReader::value)?,
-        false => Vec::new(),
-    };
-    let changes = match fields > 7 {
-        true => from.value()?,
-        false => Changes::default(),
-    };
-    let selection_before = match fields > 8 {
-        true => from.optional(RecordReader::value)?,
-        false => None,
-    };
-    let selection_after = match fields > 9 {
-        true => from.optional(RecordReader::value)?,
-        false => None,
-    };
-    let undone = match fields > 10 {
-        true => from.optional(|from| from.each(|from| Ok(version.wrapping_sub(from.number()?))))?,
-        false => None,
-    };
-    let idempotency_key = match fields > 11 {
-        true => from.optional(RecordReader::name)?,
-        false => None,
-    };
-    let flags = match fields > 12 {
-        true => from.number()?,
-        false => 0,
-    };
+    let operations = from.given(fields > 6, |from| from.each(RecordReader::value))?;
+    let changes = from.given(fields > 7, RecordReader::value)?;
+    let selection_before = from.given(fields > 8, |from| from.optional(RecordReader::value))?;
+    let selection_after = from.given(fields > 9, |from| from.optional(RecordReader::value))?;
+    let undone = from.given(fields > 10, |from| {
+        from.optional(|from| from.each(|from| Ok(version.wrapping_sub(from.number()?))))
+    })?;
+    let idempotency_key = from.given(fields > 11, |from| from.optional(RecordReader::name))?;
+    let flags = from.given(fields > 12, RecordReader::number)?;
+    let first_place = from.given(fields > 13, |from| {
+        from.fields(2..=2)?;
+        Ok(Some(Position::new(from.id()?, from.index()?)))
+    })?;
     if flags > UNCHANGED + REPEATED {
         return Err(from.error(format_args!("a commit has the flags {flags}")));
     }
@@ -197,6 +188,7 @@ pub(super) fn read_commit(
         changes,
         selection_before,
         selection_after,
+        first_place,
         repeated: flags & REPEATED != 0,
         hook_failures: Vec::new(),
     };
@@ -238,14 +230,8 @@ impl Record for ExecutedOperation {
         };
         Ok(Self {
             name,
-            node_id: match fields > 1 {
-                true => from.optional(RecordReader::id)?,
-                false => None,
-            },
-            created: match fields > 2 {
-                true => from.each(RecordReader::id)?,
-                false => Vec::new(),
-            },
+            node_id: from.given(fields > 1, |from| from.optional(RecordReader::id))?,
+            created: from.given(fields > 2, |from| from.each(RecordReader::id))?,
         })
     }
 }

@@ -145,6 +145,18 @@ impl<'b> RecordReader<'b> {
         }
     }
 
+    /// Reads a field that may be left out.
+    pub(super) fn given<T: Default>(
+        &mut self,
+        is_given: bool,
+        read: impl FnOnce(&mut Self) -> Read<T>,
+    ) -> Read<T> {
+        match is_given {
+            true => read(self),
+            false => Ok(T::default()),
+        }
+    }
+
     /// Reads an array.
     pub(super) fn each<T>(&mut self, mut read: impl FnMut(&mut Self) -> Read<T>) -> Read<Vec<T>> {
         let mut items = Vec::new();
