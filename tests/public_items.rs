@@ -379,6 +379,7 @@ fn every_exported_type_is_named_in_this_file() {
         "IntoIdempotencyKey",
         "Feed",
         "IntoOperations",
+        "KeptCommits",
         "LimiterKey",
         "Measure",
         "Message",

@@ -42,7 +42,7 @@ use super::log::{CommitLog, EventWait, SubscriberId};
 pub use super::result::ExecutedOperation;
 use super::{DataStore, TransactionResult};
 use crate::codes::codes;
-use crate::document::{MappedPosition, Position, Side, Snapshot, TrackedPosition};
+use crate::document::{KeptCommits, TrackedPosition};
 
 /// A commit, as one subscriber receives it.
 ///
@@ -435,60 +435,21 @@ impl DataStore {
     }
 }
 
-/// Returns where a position of an older version is in a snapshot, for example that of a comment or
-/// of the cursor of a client.
-///
-/// The position follows the commits between the two versions, as [`Position::mapped`] describes.
-/// Text that an undo brings back has its positions again. In three cases they stay deleted:
-///
-/// - The text of a deleted node comes back in another node.
-/// - Beside the text there were more than some hundred other edits.
-/// - Only a part of what an undo seems to bring back comes back, because another undo had no
-///   effect, and letters in it look alike.
-///
-/// In a node that an undo brings back with another text, a position may be beside another letter
-/// that looks like its own.
-///
-/// A position in a node that the snapshot does not have is deleted, and one behind the end of its
-/// text is at the end.
-///
-/// The commits are those that the store [keeps](crate::StoreOptions::kept_commits). Never blocks.
-/// Takes time in proportion to the number of commits since the version and to their changes. Other
-/// threads wait to commit only while the list of these is copied.
-///
-/// # Errors
-///
-/// [`MissingCommits`]: the oldest of these commits were removed, the snapshot is older than the
-/// version, or the store has not reached the version of the snapshot.
-///
-/// ```
-/// use doclock::document::{Position, Side};
-/// use doclock::{DataStore, Editor, StoreOptions, dsl::*, events::map_position};
-///
-/// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
-/// let ann = Editor::new(store.clone(), "ann");
-/// transaction(&ann, [create(text_node("text", "Io and Europa").with_id("t"))]).commit()?;
-/// let (version, comment) = (store.version(), Position::new("t", 7));
-/// transaction(&ann, [insert_text(0, "Moons: ").on("t")]).commit()?;
-///
-/// let now = map_position(&store, version, &comment, &store.snapshot(), Side::After)?;
-/// assert_eq!((now.position, now.is_deleted), (Some(Position::new("t", 14)), false));
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
-pub fn map_position(
-    store: &DataStore,
-    version: u64,
-    position: &Position,
-    to: &Snapshot,
-    side: Side,
-) -> Result<MappedPosition, MissingCommits> {
-    let latest = to.version();
-    if version > latest {
-        return Err(MissingCommits::NotReached { version, latest });
+impl KeptCommits for DataStore {
+    type Error = MissingCommits;
+
+    fn lead(
+        &self,
+        position: &mut TrackedPosition,
+        version: u64,
+        latest: u64,
+    ) -> Result<(), MissingCommits> {
+        if version > latest {
+            return Err(MissingCommits::NotReached { version, latest });
+        }
+        for (commit, undone, is_redo) in self.undoing_since(version, latest)? {
+            position.follow(commit.version, &commit.changes, &undone, is_redo);
+        }
+        Ok(())
     }
-    let mut tracked = TrackedPosition::new(position.clone(), side);
-    for (commit, undone, is_redo) in store.undoing_since(version, latest)? {
-        tracked.follow(commit.version, &commit.changes, &undone, is_redo);
-    }
-    Ok(tracked.mapped_in(to))
 }

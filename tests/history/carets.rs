@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::document::{Position, Selection, Side};
-use doclock::events::{Receiver, map_position};
+use doclock::events::Receiver;
 use doclock::history::{HistoryEvent, HistoryMode, HistoryOptions};
 use doclock::{
     DataStore, Draft, Editor, NodeId, Snapshot, StoreOptions, View, dsl::*, transaction::Operation,
@@ -80,7 +80,9 @@ fn edit_at(at: &Position, len: usize, next: Option<NodeId>, dice: &mut Dice) -> 
 fn mapped(store: &DataStore, known: &Known) -> Option<[Position; 2]> {
     let now = store.snapshot();
     let [before, after] = [Side::Before, Side::After].map(|side| {
-        let mapped = map_position(store, known.version, &known.caret, &now, side).unwrap();
+        let mapped = now
+            .map_position(store, known.version, &known.caret, side)
+            .unwrap();
         mapped.position.filter(|_| !mapped.is_deleted)
     });
     Some([before?, after?])

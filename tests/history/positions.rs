@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use doclock::document::{Change, MappedPosition, Node, Position, Side, Text};
-use doclock::events::{MissingCommits, map_position};
+use doclock::events::MissingCommits;
 use doclock::{DataStore, Editor, NodeId, Snapshot, StoreOptions, View, dsl::*};
 
 use super::{run, type_in};
@@ -32,7 +32,10 @@ fn with_text(text: &str) -> Editor {
 
 fn mapped(editor: &Editor, version: u64, offset: usize, side: Side) -> MappedPosition {
     let (store, position) = (editor.store(), Position::new("t", offset));
-    map_position(store, version, &position, &store.snapshot(), side).unwrap()
+    store
+        .snapshot()
+        .map_position(store, version, &position, side)
+        .unwrap()
 }
 
 fn at(id: &str, offset: usize) -> Option<Position> {
@@ -74,7 +77,9 @@ fn a_position_of_a_version_that_is_not_kept_is_an_error() {
     let editor = with_text("Io");
     let (store, version) = (editor.store(), editor.store().version());
     let (position, to) = (Position::new("t", 0), store.snapshot());
-    let error = map_position(store, version + 1, &position, &to, Side::After).unwrap_err();
+    let error = to
+        .map_position(store, version + 1, &position, Side::After)
+        .unwrap_err();
     assert!(
         matches!(error, MissingCommits::NotReached { .. }),
         "{error}"
@@ -85,16 +90,31 @@ fn a_position_of_a_version_that_is_not_kept_is_an_error() {
         &Editor::new(forgetful.clone(), "ann"),
         create(element("page", [])),
     );
-    let error = map_position(
-        &forgetful,
-        old,
-        &position,
-        &forgetful.snapshot(),
-        Side::After,
-    );
+    let error = forgetful
+        .snapshot()
+        .map_position(&forgetful, old, &position, Side::After);
     assert!(
         matches!(error, Err(MissingCommits::Removed { .. })),
         "{error:?}"
+    );
+}
+
+/// Decision 0017.
+#[test]
+fn a_snapshot_maps_positions_and_is_as_large_as_a_pointer() {
+    assert_eq!(size_of::<Snapshot>(), size_of::<usize>());
+    let editor = with_text("Io and Europa");
+    let (store, version) = (editor.store(), editor.store().version());
+    run(&editor, insert_text(0, "Moons: ").on("t"));
+    let between = store.snapshot();
+    run(&editor, delete_text_range(0, 7).on("t"));
+    let found =
+        |of: &Snapshot| of.map_position(store, version, &Position::new("t", 7), Side::After);
+    let found = [found(&between), found(&store.snapshot())].map(|it| it.unwrap().position);
+    assert_eq!(
+        found,
+        [at("t", 14), at("t", 7)],
+        "of an older snapshot, too"
     );
 }
 
@@ -105,7 +125,9 @@ fn a_position_that_does_not_exist_is_mapped_without_a_panic() {
     run(&editor, insert_text(0, "Moons: ").on("t"));
     let now = store.snapshot();
     let in_no_node = Position::new("nope", 3);
-    let found = map_position(store, version, &in_no_node, &now, Side::After).unwrap();
+    let found = now
+        .map_position(store, version, &in_no_node, Side::After)
+        .unwrap();
     assert_eq!((found.position, found.is_deleted), (None, true));
     let found = mapped(&editor, version, usize::MAX, Side::Before);
     assert_eq!(found.position, at("t", 9));
@@ -122,7 +144,9 @@ fn a_position_behind_the_end_is_mapped_through_a_join_without_a_panic() {
     let ids: Vec<_> = view.children("p").map(|text| text.id().clone()).collect();
     run(&editor, merge_text_nodes(&ids[1]).on(&ids[0]));
     let (far, now) = (Position::new(ids[1].clone(), usize::MAX), store.snapshot());
-    let found = map_position(&store, version, &far, &now, Side::After).unwrap();
+    let found = now
+        .map_position(&store, version, &far, Side::After)
+        .unwrap();
     assert_eq!(found.position, Some(Position::new(ids[0].clone(), 8)));
 }
 
@@ -135,7 +159,9 @@ fn a_position_in_a_snapshot_of_a_later_version_than_the_store_has_is_an_error() 
     let changes = &store.commits_since(version).unwrap()[0].changes;
     let newer = newer.after(changes).unwrap().after(&[]).unwrap();
     let position = Position::new("t", 0);
-    let error = map_position(store, version, &position, &newer, Side::After).unwrap_err();
+    let error = newer
+        .map_position(store, version, &position, Side::After)
+        .unwrap_err();
     let MissingCommits::NotReached { version, latest } = error else {
         panic!("{error}");
     };
@@ -283,7 +309,7 @@ fn a_position_at_the_seam_of_a_join_returns_to_its_half() {
             Position::new(ids[0].clone(), 2),
             Position::new(ids[1].clone(), 0),
         ] {
-            let found = map_position(&store, version, &position, &now, side).unwrap();
+            let found = now.map_position(&store, version, &position, side).unwrap();
             assert_eq!(
                 (found.position, found.is_deleted),
                 (Some(position), false),
@@ -420,7 +446,7 @@ fn positions_stay_beside_their_letters_through_random_edits_and_undos() {
             };
             for known in all.iter().filter(|known| known.version <= to.version()) {
                 let (from, position) = (known.version, &known.position);
-                let found = map_position(&store, from, position, to, known.side).unwrap();
+                let found = to.map_position(&store, from, position, known.side).unwrap();
                 let expected = expected(to, known);
                 compared += 1;
                 deleted += u64::from(found.is_deleted);
@@ -518,7 +544,8 @@ fn positions_do_not_move_to_letters_that_look_alike() {
                 let [one, other] = [&of_distinct, &of_alike].map(|editors| {
                     let (store, from) = (editors[0].store(), known.version);
                     let to = store.snapshot();
-                    map_position(store, from, &known.position, &to, known.side).unwrap()
+                    to.map_position(store, from, &known.position, known.side)
+                        .unwrap()
                 });
                 compared += 1;
                 lost += u64::from(other.is_deleted && !one.is_deleted);

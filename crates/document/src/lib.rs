@@ -97,7 +97,7 @@ pub use fragment::Fragment;
 pub use id::AsNodeId;
 pub use integrity::{IntegrityError, check};
 pub use limits::{Limit, LimitExceeded, Limits};
-pub use mapping::{MappedPosition, Side};
+pub use mapping::{KeptCommits, MappedPosition, Side};
 pub use mark::{Mark, Marks};
 pub use node::Node;
 pub use provenance::UndoConflict;

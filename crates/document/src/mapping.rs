@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use letters::Letters;
 
 use super::sequence_edit::SequenceEdit;
-use super::{Change, NodeId, Position, Text, View};
+use super::{Change, NodeId, Position, Snapshot, Text, View};
 
 /// The side of text inserted at a position, on which the position stays.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -39,8 +39,8 @@ impl Position {
     /// At the start or the end of replaced characters it stays there. An offset behind the end of
     /// the text stays behind it.
     ///
-    /// This knows no undos: deleted characters that an undo inserts again are new. The function
-    /// `doclock::events::map_position` knows them, where a store keeps its commits.
+    /// This knows no undos: deleted characters that an undo inserts again are new. They are
+    /// known to [`Snapshot::map_position`], where a store keeps its commits.
     ///
     /// ```
     /// use doclock::document::{Position, Side};
@@ -62,6 +62,79 @@ impl Position {
         let mut tracked = TrackedPosition::new(self.clone(), side);
         tracked.follow(0, changes, &[], false);
         tracked.mapped()
+    }
+}
+
+/// Has the commits between versions of a document, as a `doclock::DataStore` does: a position of an
+/// older version [follows them](Snapshot::map_position).
+pub trait KeptCommits {
+    /// Why commits are missing: `doclock::events::MissingCommits`.
+    type Error;
+
+    /// Leads a position of one version through the commits up to another one.
+    #[doc(hidden)]
+    fn lead(
+        &self,
+        position: &mut TrackedPosition,
+        from_version: u64,
+        to_version: u64,
+    ) -> Result<(), Self::Error>;
+}
+
+impl Snapshot {
+    /// Returns where a position of an older version is in this one, for example that of a comment
+    /// or of the cursor of a client.
+    ///
+    /// The position follows the commits between the two versions, as [`Position::mapped`]
+    /// describes. Text that an undo brings back has its positions again. In three cases they stay
+    /// deleted:
+    ///
+    /// - The text of a deleted node comes back in another node.
+    /// - Beside the text there were more than some hundred other edits.
+    /// - Only a part of what an undo seems to bring back comes back, because another undo had no
+    ///   effect, and letters in it look alike.
+    ///
+    /// In a node that an undo brings back with another text, a position may be beside another
+    /// letter that looks like its own.
+    ///
+    /// A position in a node that this version does not have is deleted, and one behind the end of
+    /// its text is at the end.
+    ///
+    /// A snapshot has no commits. They are those that the `store`
+    /// [keeps](https://docs.rs/doclock/latest/doclock/struct.StoreOptions.html#method.kept_commits),
+    /// which has to be the one of the snapshot. Never blocks. Takes time in proportion to the
+    /// number of commits since the version and to their changes. Other threads wait to commit only
+    /// while the list of these is copied.
+    ///
+    /// # Errors
+    ///
+    /// `MissingCommits`: the oldest of these commits were removed, this version is older than
+    /// `from_version`, or the store has not reached this version.
+    ///
+    /// ```
+    /// use doclock::document::{Position, Side};
+    /// use doclock::{DataStore, Editor, StoreOptions, dsl::*};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
+    /// let ann = Editor::new(store.clone(), "ann");
+    /// transaction(&ann, [create(text_node("text", "Io and Europa").with_id("t"))]).commit()?;
+    /// let (version, comment) = (store.version(), Position::new("t", 7));
+    /// transaction(&ann, [insert_text(0, "Moons: ").on("t")]).commit()?;
+    ///
+    /// let now = store.snapshot().map_position(&store, version, &comment, Side::After)?;
+    /// assert_eq!((now.position, now.is_deleted), (Some(Position::new("t", 14)), false));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn map_position<K: KeptCommits>(
+        &self,
+        store: &K,
+        from_version: u64,
+        position: &Position,
+        side: Side,
+    ) -> Result<MappedPosition, K::Error> {
+        let mut tracked = TrackedPosition::new(position.clone(), side);
+        store.lead(&mut tracked, from_version, self.version())?;
+        Ok(tracked.mapped_in(self))
     }
 }
 

@@ -22,7 +22,6 @@ use crate::dsl::*;
 use crate::{
     DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager,
     document::{EditError, Mark, NodeSpec, Position, Side},
-    events::map_position,
     schema::{AttributeSpec, NodeType, Schema, ValueType},
     transaction::{Operation, TextSpan},
 };
@@ -233,6 +232,11 @@ fn a_position_follows_undos_of_inverse_code_one_by_one() {
         }
         let position = Position::new("t", 3);
         let to = store.snapshot();
-        move || drop(map_position(&store, version, &position, &to, Side::After).unwrap())
+        move || {
+            drop(
+                to.map_position(&store, version, &position, Side::After)
+                    .unwrap(),
+            )
+        }
     });
 }
