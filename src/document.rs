@@ -48,9 +48,9 @@ pub use doclock_document::{Rope, SmolStr, Value};
 #[cfg(feature = "redb")]
 pub(crate) use doclock_document::internal::MissingNodes;
 pub(crate) use doclock_document::internal::{
-    AssemblyError, BlockedUndo, Budget, ChangeDetail, Composer, DocumentHead, EditUnit,
-    MarkCoverage, MarkRules, NodeTable, Numbering, OBJECT, Overlay, OverlaySavepoint, PieceMap,
-    PinnedVersion, Provenance, RecordedCommit, ReversedRecords, SequenceEdit, SequenceEdits,
-    SilentReversal, Tokens, TrackedPosition, Typed, Undoing, block_edits, check_room, cost, fit,
-    order, plan, same, table, value, walk,
+    AssemblyError, BlockedUndo, Budget, ChangeDetail, CommitEdits, DocumentHead, EditUnit,
+    MarkCoverage, MarkRules, NodeTable, Numbering, OBJECT, Overlay, OverlaySavepoint,
+    PinnedVersion, Provenance, Reach, RecordedCommit, ReversedRecords, SequenceEdit,
+    SilentReversal, Stretch, Tokens, TrackedPosition, Typed, Undoing, block_edits, check_room,
+    cost, fit, order, plan, same, table, value, walk,
 };

@@ -37,7 +37,7 @@ pub use commit_error::CommitError;
 use doclock_common::calendar;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::{LeaseLost, Leases};
-pub(crate) use log::{CommitEdits, CommitRecord, FollowerId, LaterCommits, ReversedEntry};
+pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, ReversedEntry};
 pub(crate) use nodes::FromSession;
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{ObservedTransaction, TransactionKind};

@@ -34,7 +34,6 @@ pub use futures_core::Stream;
 use serde::Serialize;
 
 pub use filter::Filter;
-pub(super) use filter::Reach;
 pub use pending::PendingSubscription;
 pub(super) use pending::SubscriptionOptions;
 

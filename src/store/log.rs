@@ -13,7 +13,6 @@ mod closing;
 mod followers;
 mod journal_reader;
 mod records;
-mod stretches;
 mod subscribers;
 mod unrecorded;
 
@@ -26,12 +25,14 @@ use std::task::Waker;
 
 use crossbeam_channel::{Receiver, TryRecvError};
 
-use super::events::{CommitEvent, Filter, MissingCommits, Reach, SubscriptionOptions};
+use super::events::{CommitEvent, Filter, MissingCommits, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
 use crate::caught::dispose;
-use crate::document::{Change, EditUnit, Selection, SequenceEdit, SequenceEdits, Snapshot};
+use crate::document::{
+    Change, CommitEdits, EditUnit, Reach, Selection, SequenceEdit, Snapshot, Stretch,
+};
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
 use crate::lock::WeakLock;
@@ -41,7 +42,6 @@ use closing::LockChange;
 pub(super) use journal_reader::JournalReader;
 pub(super) use records::CommitRecords;
 use records::{FollowingSession, LogLimit};
-pub(crate) use stretches::Stretch;
 pub(super) use subscribers::{EventWait, SubscriberId};
 use subscribers::{NextEvent, SubscriberWake};
 pub(crate) use unrecorded::{ToRecord, UnrecordedCommit};
@@ -50,15 +50,6 @@ use unrecorded::{Unneeded, UnrecordedQueue};
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
     pub(crate) struct FollowerId;
-}
-
-/// What a commit did to positions.
-#[derive(Clone, Debug)]
-pub(crate) struct CommitEdits {
-    pub(crate) version: u64,
-    pub(crate) edits: SequenceEdits,
-    /// The versions whose commits it undid.
-    pub(crate) undone: Box<[u64]>,
 }
 
 /// A commit, as the log keeps it.

@@ -15,10 +15,10 @@ use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::numbers::Numbers;
 use super::receipts::{KeptReceipt, Receipts};
 use super::{
-    BatchDigest, CommitEdits, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt,
-    ReversedEntry, TransactionResult,
+    BatchDigest, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt, ReversedEntry,
+    TransactionResult,
 };
-use crate::document::{Change, Changes, EditUnit, Selection, Snapshot};
+use crate::document::{Change, Changes, CommitEdits, EditUnit, Selection, Snapshot};
 use crate::id::{NodeIds, OwnerId, TransactionId};
 use crate::lock::Grant;
 use crate::store::calendar::Calendar;

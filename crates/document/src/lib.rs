@@ -70,8 +70,12 @@ mod overlay;
 mod piece_map;
 #[allow(missing_docs, missing_debug_implementations)]
 mod plan;
+#[allow(missing_docs)]
+mod reach;
 #[allow(missing_docs, missing_debug_implementations)]
 mod sequence_edit;
+#[allow(missing_docs)]
+mod stretch;
 #[allow(missing_docs, missing_debug_implementations)]
 mod typed;
 #[allow(missing_docs, missing_debug_implementations)]
@@ -128,12 +132,14 @@ pub mod internal {
         BlockedUndo, ChangeDetail, EditUnit, Provenance, RecordedCommit, ReversedRecords,
         SilentReversal, Undoing,
     };
+    pub use crate::reach::{Reach, are_within};
     pub use crate::sequence_edit::{SequenceEdit, SequenceEdits};
     pub use crate::sizes::{Measure, SizedChild, Sizes};
     pub use crate::snapshot::{
         AssemblyError, DocumentHead, MissingNodes, NodeTable, Numbering, PinnedVersion, Tokens,
         check_room,
     };
+    pub use crate::stretch::{CommitEdits, Stretch};
     pub use crate::typed::Typed;
 
     pub mod cost {

@@ -1,10 +1,8 @@
 //! Filters of subscriptions.
 
-use std::collections::HashSet;
-
 use serde::Serialize;
 
-use crate::document::{Change, Snapshot, View};
+use crate::document::Reach;
 use crate::id::NodeId;
 
 /// Selects the commits that a subscriber receives. Excluded commits do not count as missed.
@@ -31,62 +29,19 @@ pub enum Filter {
     Subtree(NodeId),
 }
 
-/// The nodes that one commit touches, and their ancestors.
-#[derive(Debug)]
-pub(in crate::store) struct Reach {
-    touched: HashSet<NodeId>,
-    /// The touched nodes and all their ancestors in the document after the commit.
-    within: HashSet<NodeId>,
-}
-
-impl Reach {
-    /// Walks up from each touched node until it meets a path that was walked before.
-    ///
-    /// The document after the commit is enough to find every subtree that was touched at any moment
-    /// of it. Say a node was below `top` when it was touched, and is not in the end. Then one of
-    /// the links on the path between them was broken later. Of the broken links, take the one
-    /// nearest to `top`: its upper end is still below `top` (or is `top`), and breaking a link
-    /// touches its upper end. For a node that is moved, removed, cut off by a split or taken over
-    /// by a join, that is its former parent.
-    pub(in crate::store) fn new(changes: &[Change], after: &Snapshot) -> Self {
-        let touched: HashSet<NodeId> = changes.iter().flat_map(touched).cloned().collect();
-        let mut within = HashSet::with_capacity(touched.len());
-        for id in &touched {
-            let mut at = Some(id);
-            while let Some(id) = at.filter(|id| within.insert(NodeId::clone(id))) {
-                at = after.parent(id);
-            }
-        }
-        Self { touched, within }
-    }
-
-    /// How many filters on nodes the commit passes.
-    pub(in crate::store) fn len(&self) -> usize {
-        self.touched.len() + self.within.len()
-    }
-
-    /// Whether the commit passes a filter.
-    pub(in crate::store) fn passes(&self, filter: &Filter) -> bool {
-        match filter {
-            Filter::All => true,
-            Filter::Node(id) => self.touched.contains(id),
-            Filter::Subtree(top) => self.within.contains(top),
+impl Filter {
+    /// Whether a commit passes it.
+    pub(in crate::store) fn passes(&self, reach: &Reach) -> bool {
+        match self {
+            Self::All => true,
+            Self::Node(id) => reach.touched.contains(id),
+            Self::Subtree(top) => reach.within.contains(top),
         }
     }
 
-    /// The filters on nodes that the commit passes.
-    pub(in crate::store) fn filters(&self) -> impl Iterator<Item = Filter> {
-        let nodes = self.touched.iter().cloned().map(Filter::Node);
-        nodes.chain(self.within.iter().cloned().map(Filter::Subtree))
+    /// The filters on nodes that a commit passes.
+    pub(in crate::store) fn passed(reach: &Reach) -> impl Iterator<Item = Self> {
+        let nodes = reach.touched.iter().cloned().map(Self::Node);
+        nodes.chain(reach.within.iter().cloned().map(Self::Subtree))
     }
-}
-
-/// The nodes that a change touches.
-fn touched(change: &Change) -> Vec<&NodeId> {
-    let mut all = Vec::new();
-    change.each_stored_node(|id| all.push(id), |_| {});
-    if let Change::SetRoot { before, after } = change {
-        all.extend(before.iter().chain(after));
-    }
-    all
 }

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use slotmap::SlotMap;
 
-use super::stretches::Stretch;
 use super::subscribers::{NextEvent, SubscriberId, SubscriberWake, Subscribers, Topic};
 use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
+use crate::document::{Reach, Stretch};
 use crate::id::OwnerId;
 use crate::store::TransactionResult;
-use crate::store::events::{MissingCommits, Reach};
+use crate::store::events::MissingCommits;
 
 /// How many records there may be.
 #[derive(Clone, Copy, Debug)]

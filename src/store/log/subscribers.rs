@@ -12,10 +12,11 @@ use smallvec::SmallVec;
 
 use super::records::LogEntry;
 use crate::caught::wake;
+use crate::document::Reach;
 use crate::lock::CallSite;
 use crate::store::TransactionResult;
 use crate::store::diagnostics::SubscriberDiagnostics;
-use crate::store::events::{CommitEvent, Filter, Reach};
+use crate::store::events::{CommitEvent, Filter};
 
 slotmap::new_key_type! {
     /// The id of a subscriber.
@@ -538,14 +539,14 @@ impl Subscribers {
         };
         // Whichever are fewer: the filters, or the nodes of the commit.
         match reach {
-            Some(reach) if reach.len() < by_filter.len() => {
-                for filter in iter::once(Filter::All).chain(reach.filters()) {
+            Some(reach) if reach.touched.len() + reach.within.len() < by_filter.len() => {
+                for filter in iter::once(Filter::All).chain(Filter::passed(reach)) {
                     by_filter.get_mut(&filter).map(&mut tell);
                 }
             }
             Some(reach) => {
                 let passed = by_filter.iter_mut();
-                let passed = passed.filter(|(filter, _)| reach.passes(filter));
+                let passed = passed.filter(|(filter, _)| filter.passes(reach));
                 passed.for_each(|(_, audience)| tell(audience));
             }
             // There are no filters.

@@ -4,8 +4,18 @@ use std::borrow::Borrow;
 use std::collections::VecDeque;
 use std::sync::{Arc, OnceLock};
 
-use super::CommitEdits;
-use crate::document::{Composer, PieceMap, Selection, SequenceEdit};
+use super::Selection;
+use super::piece_map::{Composer, PieceMap};
+use super::sequence_edit::{SequenceEdit, SequenceEdits};
+
+/// What a commit did to positions.
+#[derive(Clone, Debug)]
+pub struct CommitEdits {
+    pub version: u64,
+    pub edits: SequenceEdits,
+    /// The versions whose commits it undid.
+    pub undone: Box<[u64]>,
+}
 
 /// What consecutive commits did to positions.
 ///
@@ -13,10 +23,10 @@ use crate::document::{Composer, PieceMap, Selection, SequenceEdit};
 /// selection needs their map. So a commit pays nothing for it, and the sessions that share the
 /// stretch share the map.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Stretch {
+pub struct Stretch {
     /// The version of the last one.
-    pub(super) last: u64,
-    pub(crate) commits: usize,
+    pub last: u64,
+    pub commits: usize,
     /// The commits before the edits, if there were too many.
     composed: PieceMap,
     edits: Vec<Arc<[SequenceEdit]>>,
@@ -29,7 +39,7 @@ const MOST_EDITS: usize = if cfg!(debug_assertions) { 32 } else { 1 << 16 };
 
 /// Consecutive commits that are still apart, so that commits which undo others cancel out.
 #[derive(Clone, Debug)]
-pub(crate) struct RecentCommits<C = CommitEdits>(VecDeque<C>);
+struct RecentCommits<C = CommitEdits>(VecDeque<C>);
 
 impl<C> Default for RecentCommits<C> {
     fn default() -> Self {
@@ -38,12 +48,12 @@ impl<C> Default for RecentCommits<C> {
 }
 
 impl<C: Borrow<CommitEdits>> RecentCommits<C> {
-    pub(crate) fn len(&self) -> usize {
+    fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Takes in a commit. If it undid exactly the last ones, nothing has happened.
-    pub(crate) fn push(&mut self, commit: C) {
+    fn push(&mut self, commit: C) {
         let undone = &commit.borrow().undone;
         let versions = |from| self.0.range(from..).map(|commit| &commit.borrow().version);
         if let Some(kept) = self.0.len().checked_sub(undone.len())
@@ -57,7 +67,7 @@ impl<C: Borrow<CommitEdits>> RecentCommits<C> {
     }
 
     /// Takes out the oldest ones.
-    pub(crate) fn take(&mut self, commits: usize) -> Stretch {
+    fn take(&mut self, commits: usize) -> Stretch {
         let commits = commits.min(self.len());
         Stretch::new(self.0.drain(..commits))
     }
@@ -85,7 +95,7 @@ impl Stretch {
     }
 
     /// Consecutive commits up to this version.
-    pub(super) fn of_commits<'c>(all: impl Iterator<Item = &'c CommitEdits>, last: u64) -> Self {
+    pub fn of_commits<'c>(all: impl Iterator<Item = &'c CommitEdits>, last: u64) -> Self {
         let mut apart = RecentCommits::default();
         all.for_each(|commit| apart.push(commit));
         // The last ones may have cancelled out.
@@ -96,7 +106,7 @@ impl Stretch {
     }
 
     /// The selection afterwards. Whether its nodes exist is not known here.
-    pub(crate) fn move_selection(&self, selection: &mut Selection) {
+    pub fn move_selection(&self, selection: &mut Selection) {
         if !self.composed.is_empty() {
             *selection = self.composed.selection(selection);
         }
@@ -104,7 +114,7 @@ impl Stretch {
     }
 
     /// Its map. The first call takes time in proportion to the edits.
-    pub(crate) fn map(&self) -> &PieceMap {
+    pub fn map(&self) -> &PieceMap {
         if self.edits.is_empty() {
             return &self.composed;
         }
@@ -117,13 +127,13 @@ impl Stretch {
     }
 
     /// Whether it has so many edits that it is to be composed.
-    pub(super) fn is_full(&self) -> bool {
+    pub fn is_full(&self) -> bool {
         let edits: usize = self.edits.iter().map(|edits| edits.len()).sum();
         edits > MOST_EDITS
     }
 
     /// Whether the log appends commits to it. If not, its map replaces the edits, if it is known.
-    pub(super) fn is_open(&mut self) -> bool {
+    pub fn is_open(&mut self) -> bool {
         let is_open = self.composed.is_empty() && !self.is_full();
         if !is_open {
             self.replace_edits_by_map();
@@ -140,7 +150,7 @@ impl Stretch {
     }
 
     /// Appends the commits after it.
-    pub(super) fn append(&mut self, next: &Self) {
+    pub fn append(&mut self, next: &Self) {
         self.replace_edits_by_map();
         if next.composed.is_empty() && !self.is_full() {
             self.edits.extend_from_slice(&next.edits);
