@@ -664,6 +664,7 @@ fn samples_of_transactions() -> Vec<Sample> {
         ("nothingToUndo", UndoError::NothingToUndo),
         ("nothingToRedo", UndoError::NothingToRedo),
         ("lockRevoked", UndoError::Lock(LockError::Revoked { id: lock_id(), waiter: None })),
+        ("undoScopeNotFound", UndoError::ScopeNotFound { node: "chapter".into() }),
         ("undoConflict", UndoError::Conflict { redo: false, conflict: UndoConflict::Impossible(outdated()), by: Some(("bob".into(), 2)), returns: true }),
         ("undoInverse", UndoError::Inverse(outdated().into())),
         ("idempotencyMismatch", idempotency_mismatch().into()),

@@ -6,7 +6,7 @@ use std::panic::Location;
 use crossbeam_channel::Receiver;
 use smol_str::SmolStr;
 
-use super::history::{Direction, History, HistoryEvent};
+use super::history::{Direction, History, HistoryEvent, UndoScope};
 use super::idempotency::IdempotentBatch;
 use super::manager::{Completion, Submission};
 use super::session::{OwnedSession, Session};
@@ -366,7 +366,9 @@ impl Editor {
     /// Redoes the entry that was undone last. Nothing happens before
     /// [`commit`](PendingTransaction::commit) or `.await`. [Stuck entries](#undo-and-redo) are
     /// tried again, and left in their place if they fail again. Any other edit of the editor clears
-    /// the entries that can be redone, the stuck ones too.
+    /// the entries that can be redone, the stuck ones too. It keeps those that were undone
+    /// [within a node](PendingTransaction::within) or [of an origin](PendingTransaction::of), if it
+    /// is in none of these scopes.
     ///
     /// # Errors
     ///
@@ -379,16 +381,18 @@ impl Editor {
     pub(super) async fn undo_or_redo(
         &self,
         waits_as: WaiterKind,
-        (direction, key, durability): (Direction, Option<IdempotencyKey>, Option<Durability>),
+        what: (Direction, UndoScope),
+        (key, durability): (Option<IdempotencyKey>, Option<Durability>),
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, UndoError> {
         let mut observed = ObservedTransaction::default();
-        let once = key.map(|key| IdempotentBatch::of_history(key, direction, self.owner()));
-        let reversal = UndoOrRedo::new(&self.manager, &self.session, direction, once);
+        let of_history = |key| IdempotentBatch::of_history(key, (what.0, &what.1), self.owner());
+        let once = key.map(of_history);
+        let reversal = UndoOrRedo::new(&self.manager, &self.session, &what, once);
         let mut outcome = match reversal.check_in() {
             Ok(()) => {
-                self.session.approach_undo(direction);
+                self.session.approach_undo(what.0, &what.1);
                 let published = reversal.publish(waits_as, (options, call_site), &mut observed);
                 published.await
             }

@@ -6,10 +6,10 @@ use std::sync::Arc;
 use serde_json::Value;
 use smol_str::SmolStr;
 
-use super::history::Direction;
+use super::history::{Direction, UndoScope};
 use super::operation::OperationOn;
 use super::{IdempotencyMismatch, Operation, TransactionResult};
-use crate::id::OwnerId;
+use crate::id::{NodeId, OwnerId};
 use crate::store::{BatchDigest, DataStore};
 
 /// The key of a transaction that runs once, however often it is submitted:
@@ -25,7 +25,7 @@ use crate::store::{BatchDigest, DataStore};
 /// position and name (`op`), because closures cannot be compared. `ifUnchanged` and `requireLease`
 /// are ignored, so a batch may be repeated for another version or under another lease.
 ///
-/// The key of an undo or a redo stands for the undo or the redo of this owner.
+/// The key of an undo or a redo stands for the undo or the redo of this owner, in this scope.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct IdempotencyKey {
@@ -138,10 +138,17 @@ impl IdempotentBatch {
     }
 
     /// An undo or a redo of an owner.
-    pub(super) fn of_history(key: IdempotencyKey, direction: Direction, owner: &OwnerId) -> Self {
+    pub(super) fn of_history(
+        key: IdempotencyKey,
+        (direction, scope): (Direction, &UndoScope),
+        owner: &OwnerId,
+    ) -> Self {
         let mut digest = Digest::new();
         digest.text(b'h', direction.name());
         digest.text(b'o', owner.as_str());
+        let node = scope.node.as_ref().map(NodeId::to_string);
+        node.iter().for_each(|node| digest.text(b'w', node));
+        scope.name.iter().for_each(|name| digest.text(b'm', name));
         Self {
             key: key.key,
             digest: BatchDigest(digest.0),

@@ -7,12 +7,13 @@ use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::history::Direction;
+use super::history::{Direction, UndoScope};
 use super::manager::Submission;
 use super::{
     Editor, HistoryMode, IdempotencyKey, IntoIdempotencyKey, Published, TransactionError,
     TransactionManager, TransactionResult, UndoError,
 };
+use crate::id::NodeId;
 use crate::lock::{AcquireOptions, CancelToken, WaiterKind, blocking};
 use crate::store::durable::Durability;
 
@@ -379,7 +380,7 @@ impl<'a> PendingTransaction<'a> {
 #[allow(missing_debug_implementations)]
 pub struct Rewinding<'a> {
     editor: &'a Editor,
-    direction: Direction,
+    what: (Direction, UndoScope),
     key: Option<IdempotencyKey>,
     durability: Option<Durability>,
 }
@@ -393,10 +394,77 @@ impl<'a> PendingTransaction<'a, UndoError> {
     pub(super) fn rewinding(editor: &'a Editor, direction: Direction) -> Self {
         Self::new(Rewinding {
             editor,
-            direction,
+            what: (direction, UndoScope::default()),
             key: None,
             durability: None,
         })
+    }
+
+    /// Limits the undo or redo to entries that change nothing outside of the subtree of `node`: it
+    /// reverts the latest of these, wherever it is in the history, and keeps the later ones.
+    ///
+    /// What counts is what the undo changes, in the document of that moment:
+    ///
+    /// - An entry that also changes nodes outside is not in the scope. This includes the creation,
+    ///   the deletion and each move of `node` itself, and each move into the subtree or out of it.
+    /// - Text and nodes that were moved count where they are now.
+    /// - An entry whose undo has no effect any more is in no subtree and stays in the history. So
+    ///   is one with an inverse as [code](crate::dsl::op_with_inverse).
+    /// - An entry that cannot be undone is in the scope if the node of the conflict is.
+    ///
+    /// Such an undo can be redone until a later edit touches the subtree. An edit outside of it
+    /// does not clear it.
+    ///
+    /// The undo of each later entry is computed to know what it changes, while the lock is held. So
+    /// it takes as long as the undo of all these.
+    ///
+    /// The commit fails with [`UndoError::ScopeNotFound`] if `node` does not exist.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*};
+    ///
+    /// let store = DataStore::new();
+    /// let ann = Editor::new(store.clone(), "ann");
+    /// for chapter in ["one", "two"] {
+    ///     ann.execute(create(text_node("chapter", "").with_id(chapter)))?;
+    ///     ann.execute(insert_text(0, "text").on(chapter))?;
+    /// }
+    /// ann.undo().within("one").commit()?;
+    /// ann.execute(insert_text(4, "!").on("two"))?;
+    /// let text = |id| store.snapshot().node(id).unwrap().text().to_string();
+    /// assert_eq!((text("one"), text("two")), ("".into(), "text!".into()));
+    /// ann.redo().within("one").commit()?;
+    /// assert_eq!(text("one"), "text");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn within(mut self, node: impl Into<NodeId>) -> Self {
+        self.work.what.1.node = Some(node.into());
+        self
+    }
+
+    /// Limits the undo or redo to entries of an [origin](HistoryMode::Origin): to those that have
+    /// this name, also as [named](HistoryMode::Named) entries and [groups](Editor::group_named).
+    ///
+    /// Such an undo can be redone until a later edit in an entry of this name. With
+    /// [`within`](Self::within), both limits hold.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, View, dsl::*, history::HistoryMode};
+    ///
+    /// let store = DataStore::new();
+    /// let ann = Editor::new(store.clone(), "ann");
+    /// ann.execute(create(text_node("form", "").with_id("form")))?;
+    /// let entered = ann.transaction(set_text("1").on("form"));
+    /// entered.in_history(HistoryMode::Origin("form".into())).commit()?;
+    /// ann.execute(create(text_node("paragraph", "two")))?;
+    /// ann.undo().of("form").commit()?;
+    /// assert!(store.snapshot().node("form").unwrap().text().is_empty());
+    /// assert_eq!((store.snapshot().len(), ann.undo_depth()), (2, 2));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn of(mut self, origin: impl Into<SmolStr>) -> Self {
+        self.work.what.1.name = Some(origin.into());
+        self
     }
 }
 
@@ -438,13 +506,12 @@ impl Rewinding<'_> {
     ) -> Result<TransactionResult, UndoError> {
         let Self {
             editor,
-            direction,
+            what,
             key,
             durability,
         } = self;
-        let what = (direction, key, durability);
         editor
-            .undo_or_redo(waits_as, what, options, call_site)
+            .undo_or_redo(waits_as, what, (key, durability), options, call_site)
             .await
     }
 }

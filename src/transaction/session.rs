@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 use slotmap::Key;
 
 use super::TransactionResult;
-use super::history::{Direction, History};
+use super::history::{Direction, History, UndoScope};
 use crate::document::{Change, EditError, EditUnit, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
 use crate::store::{DataStore, Draft, FollowerId, FromSession, LaterCommits, OfSession, Reversal};
@@ -95,9 +95,11 @@ impl OwnedSession {
 
     /// Does what [`approach`](Self::approach) does, and records the queued commits if the next undo
     /// or redo needs that. It holds no lock meanwhile.
-    pub(super) fn approach_undo(&self, direction: Direction) {
+    pub(super) fn approach_undo(&self, direction: Direction, scope: &UndoScope) {
         self.approach();
         let next = self.state().history.next_unit(direction);
+        // Which entry is the next one in a scope is not known yet.
+        let next = next.filter(|_| scope.is_all());
         self.store
             .prepare_undo(next.as_ref(), direction == Direction::Redo);
     }

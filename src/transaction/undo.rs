@@ -5,13 +5,13 @@ use std::sync::Arc;
 
 use smol_str::SmolStr;
 
-use super::history::{self, Direction, Rewound, UndoAttempt, UndoFailure};
+use super::history::{self, Direction, Rewound, UndoAttempt, UndoFailure, UndoScope};
 use super::idempotency::IdempotentBatch;
 use super::session::{Session, SessionTurn};
 use super::{TransactionManager, TransactionResult, UndoError};
 use crate::codes::CodedError;
-use crate::document::{Change, Changes};
-use crate::id::OwnerId;
+use crate::document::{Change, Changes, View};
+use crate::id::{NodeId, OwnerId};
 use crate::lock::{AcquireOptions, Requester, Scope, WaiterKind};
 use crate::store::{
     CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, ObservedTransaction, OfSession,
@@ -26,6 +26,7 @@ pub(super) struct UndoOrRedo {
     manager: TransactionManager,
     session: Session,
     direction: Direction,
+    scope: UndoScope,
     once: Option<IdempotentBatch>,
 }
 
@@ -33,13 +34,14 @@ impl UndoOrRedo {
     pub(super) fn new(
         manager: &TransactionManager,
         session: &Session,
-        direction: Direction,
+        (direction, scope): &(Direction, UndoScope),
         once: Option<IdempotentBatch>,
     ) -> Self {
         Self {
             manager: manager.clone(),
             session: session.clone(),
-            direction,
+            direction: *direction,
+            scope: scope.clone(),
             once,
         }
     }
@@ -65,7 +67,7 @@ impl UndoOrRedo {
 
     fn attempt(&self) -> UndoAttempt {
         let key = self.once.as_ref().map(|once| once.key.clone());
-        UndoAttempt::new(self.direction, key)
+        UndoAttempt::new(self.direction, self.scope.clone(), key)
     }
 
     /// Checks it before the lock is requested.
@@ -245,8 +247,8 @@ impl UndoOrRedo {
         result
     }
 
-    /// Undoes the newest entry for which this is possible. An undo continues after an entry if the
-    /// failure of its undo was returned before.
+    /// Undoes the newest entry of the scope for which this is possible. An undo continues after an
+    /// entry if the failure of its undo was returned before.
     fn rewind(
         &self,
         held: HeldGrant,
@@ -258,9 +260,18 @@ impl UndoOrRedo {
         // The document and the entries match if the grant is still valid: no other commit happened
         // in between.
         store.check_grant(held.grant, owner)?;
+        let node = self.scope.node.as_ref();
+        if let Some(node) = node.filter(|node| !on.base().contains(node)) {
+            let node = NodeId::clone(node);
+            return Err(UndoError::ScopeNotFound { node });
+        }
         while self.session.state().history.try_next(attempt) {
             // The session's mutex is free here: the code of an inverse may read the selection.
-            let failure = match on.all_or_nothing(|on| attempt.rewind(store, owner, on)) {
+            let outcome = on.all_or_nothing(|on| {
+                let rewound = attempt.rewind(store, owner, on).map_err(Some)?;
+                self.scope.has_reverted(on).then_some(rewound).ok_or(None)
+            });
+            let failure = match outcome {
                 Ok(rewound) => {
                     // Code of an inverse can put another draft in its place.
                     store.check_own(held, on)?;
@@ -276,10 +287,14 @@ impl UndoOrRedo {
                     *attempt = attempt.anew();
                     continue;
                 }
-                Err(failure) => failure,
+                Err(None) => continue,
+                Err(Some(failure)) => failure,
             };
             // A revoked holder sees later commits; the cause of its failure is the revocation.
             store.check_grant(held.grant, owner)?;
+            if !self.scope.has_failed(&failure, on.base()) {
+                continue;
+            }
             if self.session.state().history.refuse(attempt) {
                 return Err(self.explain(failure, attempt));
             }

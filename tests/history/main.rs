@@ -16,6 +16,8 @@ mod positions;
 mod random;
 mod recorded;
 mod refusals;
+mod scope_model;
+mod scopes;
 mod session;
 mod stacks;
 mod stuck;

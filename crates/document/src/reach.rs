@@ -39,9 +39,9 @@ impl Reach {
     }
 }
 
-/// Whether changes touch only nodes of the subtree of a node: those that it has before or after
-/// them, and that nothing else has. A node that they touch and that neither document has was in
-/// that of a touched parent.
+/// Whether changes touch only nodes of the subtree of a node. A touched node is in it in both
+/// documents, or in the only one that has the node. One that neither has came and went below
+/// another touched node.
 pub fn are_within(changes: &[Change], top: &NodeId, before: &impl View, after: &impl View) -> bool {
     changes.iter().all(|change| {
         let is_known = !matches!(change, Change::SetRoot { .. });

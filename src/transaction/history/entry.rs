@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use super::{Direction, Edit};
+use super::{Direction, Edit, UndoScope};
 use crate::document::schema::SchemaViolation;
 use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection, Typed};
 use crate::id::OwnerId;
@@ -45,6 +45,8 @@ pub(super) struct HistoryEntry {
     pub(super) typed: Option<Typed>,
     /// Whether an undo was refused because of it, and the idempotency key of that undo.
     pub(super) refused: Option<Option<SmolStr>>,
+    /// The scope of the undo that reverted it, if that had one.
+    pub(super) undone_in: Option<UndoScope>,
 }
 
 /// Why an entry could not be undone.
@@ -104,6 +106,7 @@ impl HistoryEntry {
             inverses: edit.inverses,
             versions: smallvec![edit.version],
             refused: None,
+            undone_in: None,
         }
     }
 

@@ -24,6 +24,12 @@ pub enum UndoError {
     /// There is nothing to redo.
     #[error("there is nothing to redo")]
     NothingToRedo,
+    /// The node of the scope does not exist.
+    #[error("the node of the undo scope does not exist: {}", Brief(.node))]
+    ScopeNotFound {
+        /// The node.
+        node: NodeId,
+    },
     /// The lock was not acquired.
     #[error(transparent)]
     Lock(#[from] LockError),
@@ -80,6 +86,7 @@ impl UndoError {
             Self::Conflict { conflict, .. } => conflict.node(),
             Self::Inverse(OperationError::Edit(error)) => error.node(),
             Self::Commit(CommitError::Schema(violation)) => Some(violation.node_id()),
+            Self::ScopeNotFound { node } => Some(node),
             Self::NothingToUndo
             | Self::NothingToRedo
             | Self::Lock(_)
@@ -94,6 +101,7 @@ impl UndoError {
 codes! { UndoError {
     Self::NothingToUndo => "nothingToUndo", 409;
     Self::NothingToRedo => "nothingToRedo", 409;
+    Self::ScopeNotFound { node } => "undoScopeNotFound" { node: node }, 404;
     Self::Lock(error) => as error;
     Self::Conflict { redo, conflict, by, returns } => "undoConflict" {
         redo: redo,

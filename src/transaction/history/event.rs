@@ -28,7 +28,8 @@ pub struct HistoryEvent {
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub enum HistoryEventKind {
-    /// A commit began a new entry. Entries that could be redone are gone.
+    /// A commit began a new entry. Entries that could be redone are gone, but for those of other
+    /// [scopes](crate::transaction::PendingTransaction::within).
     Added,
     /// A commit joined an entry.
     Joined,

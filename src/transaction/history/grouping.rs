@@ -51,11 +51,16 @@ impl History {
             }
             HistoryMode::Named(name) => new(Some(name)),
             _ => {
+                let origin = match how {
+                    HistoryMode::Origin(name) => Some(name),
+                    _ => None,
+                };
                 let interval = self.options.group_interval;
                 let joins = |top: &HistoryEntry| {
                     let is_next =
                         |last: &Typed| typed.is_some_and(|next| last.is_continued_by(next));
-                    top.open && at - top.last < interval && top.typed.as_ref().is_some_and(is_next)
+                    let is_alike = top.open && top.name.as_ref() == origin;
+                    is_alike && at - top.last < interval && top.typed.as_ref().is_some_and(is_next)
                 };
                 let grouped = self.open > 0 && self.grouping;
                 match self.undo.back() {
@@ -63,7 +68,7 @@ impl History {
                         EntryPlace::Topmost { open: true }
                     }
                     _ => EntryPlace::New {
-                        name: self.group_name.clone(),
+                        name: self.group_name.as_ref().or(origin).cloned(),
                         open: true,
                     },
                 }

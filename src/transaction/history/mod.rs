@@ -38,6 +38,7 @@ mod event;
 mod grouping;
 mod options;
 mod rebuild;
+mod scope;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -51,12 +52,15 @@ use crossbeam_channel::Receiver;
 use entry::{HistoryEntry, of_the_document};
 pub(super) use entry::{Rewound, UndoFailure};
 use event::Listeners;
+pub(super) use scope::UndoScope;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{BlockedUndo, Change, Changes, EditUnit, RecordedCommit, Selection, Typed};
-use crate::id::OwnerId;
+use crate::document::{
+    BlockedUndo, Change, Changes, EditUnit, Reach, RecordedCommit, Selection, Typed,
+};
+use crate::id::{NodeId, OwnerId};
 use crate::store::{DataStore, Draft, ReversedEntry, TransactionKind};
 use crate::time::MonotonicTime;
 
@@ -161,6 +165,7 @@ enum EntryPlace {
 #[derive(Debug)]
 pub(super) struct UndoAttempt {
     pub(super) direction: Direction,
+    scope: UndoScope,
     /// Its idempotency key.
     key: Option<SmolStr>,
     /// The entries that it has tried, the newest first.
@@ -187,9 +192,7 @@ impl History {
 
     /// Whether an undo that had no effect goes on: there is an entry below the one that it tried.
     pub(super) fn goes_on_after(&self, attempt: &UndoAttempt) -> bool {
-        let stack = self.stack(attempt.direction);
-        let at = attempt.last().and_then(|last| position(stack, last));
-        self.options.next_effective && at.is_some_and(|at| at > 0)
+        self.options.next_effective && self.next(attempt).is_some()
     }
 
     pub(super) fn depth(&self, direction: Direction) -> usize {
@@ -344,13 +347,15 @@ impl History {
     }
 
     /// Records a commit of the editor itself.
-    pub(super) fn record(&mut self, edit: Edit, entering: Option<PlannedEntry>) {
+    pub(super) fn record(
+        &mut self,
+        edit: Edit,
+        entering: Option<PlannedEntry>,
+        made: (&Changes, &DataStore),
+    ) {
         let Some(PlannedEntry { unit, place, .. }) = entering else {
             return self.drop_later(edit);
         };
-        if !self.redo.is_empty() {
-            self.gone.extend(self.redo.drain(..));
-        }
         let mut older_name = None;
         let kind = match place {
             EntryPlace::New { name, open } => {
@@ -381,13 +386,34 @@ impl History {
                 HistoryEventKind::Joined
             }
         };
-        while self.undo.len() > self.options.limit
-            && let Some(oldest) = self.undo.pop_front()
-        {
-            self.gone.push(oldest);
+        self.drop_oldest(Direction::Undo);
+        let top_name = |history: &Self| history.undo.back().and_then(|top| top.name.clone());
+        let name = |history: &Self| older_name.clone().or_else(|| top_name(history));
+        if !self.redo.is_empty() {
+            self.end_redo(name(self).as_ref(), made);
         }
-        let name = |history: &Self| history.undo.back().and_then(|top| top.name.clone());
-        self.tell(kind, |history| older_name.or_else(|| name(history)));
+        self.tell(kind, name);
+    }
+
+    /// Drops what can no longer be redone after an edit in an entry of this name, which made these
+    /// changes and this document: what was not undone in a scope that the edit is outside of.
+    fn end_redo(&mut self, name: Option<&SmolStr>, (changes, after): (&Changes, &DataStore)) {
+        let has_scopes = self.redo.iter().any(|it| it.undone_in.is_some());
+        let reach = has_scopes.then(|| Reach::new(changes, &after.snapshot()));
+        let (kept, gone) = { self.redo.drain(..) }.partition(|entry| {
+            let scope = entry.undone_in.as_ref().zip(reach.as_ref());
+            scope.is_some_and(|(scope, reach)| !scope.has_edit(name, reach))
+        });
+        self.redo = kept;
+        self.gone.extend::<Stack>(gone);
+    }
+
+    /// Keeps the limit of a stack.
+    fn drop_oldest(&mut self, direction: Direction) {
+        while self.depth(direction) > self.options.limit {
+            let oldest = self.stack_mut(direction).pop_front();
+            self.gone.extend(oldest);
+        }
     }
 
     /// Keeps the code of an unrecorded edit until no lock is held.
@@ -408,14 +434,18 @@ impl History {
 
     /// Adds the next older entry to those that were tried. Returns whether there is one.
     pub(super) fn try_next(&self, attempt: &mut UndoAttempt) -> bool {
+        let next = self.next(attempt).map(Arc::clone);
+        let is_there = next.is_some();
+        attempt.tried.extend(next);
+        is_there
+    }
+
+    /// The entry of the scope before the one that was tried last.
+    fn next(&self, attempt: &UndoAttempt) -> Option<&Arc<HistoryEntry>> {
         let stack = self.stack(attempt.direction);
         let last = attempt.last().and_then(|last| position(stack, last));
-        let next = last.unwrap_or(stack.len()).checked_sub(1);
-        let Some(next) = next.map(|at| &stack[at]) else {
-            return false;
-        };
-        attempt.tried.push(Arc::clone(next));
-        true
+        let mut older = stack.iter().take(last.unwrap_or(stack.len())).rev();
+        older.find(|entry| attempt.scope.may_have(entry))
     }
 
     /// Takes in that the entry that was tried last cannot be undone. Returns whether this undo has
@@ -466,6 +496,8 @@ impl History {
             opposite.is_by_code = added.is_some();
         }
         opposite.added[usize::from(direction == Direction::Redo)].extend(added);
+        let is_undone_in_scope = direction == Direction::Undo && !attempt.scope.is_all();
+        opposite.undone_in = is_undone_in_scope.then(|| attempt.scope.clone());
         self.gone.push(entry);
         let other = match direction {
             Direction::Undo => Direction::Redo,
@@ -473,6 +505,7 @@ impl History {
         };
         let name = opposite.name.clone();
         self.stack_mut(other).push_back(Arc::new(opposite));
+        self.drop_oldest(other);
         let kind = match direction {
             Direction::Undo => HistoryEventKind::Undone,
             Direction::Redo => HistoryEventKind::Redone,
@@ -526,6 +559,15 @@ pub(super) fn record_published_undo(
 }
 
 impl UndoFailure {
+    /// The node at which it failed.
+    fn node(&self) -> Option<&NodeId> {
+        match self {
+            Self::Inverse(_) => None,
+            Self::Schema(violation) => Some(violation.node_id()),
+            Self::Conflict(refusal) => refusal.conflict.node(),
+        }
+    }
+
     /// As an error for the caller. `by` finds the owner of the edit in the way.
     pub(super) fn explain(
         self,
@@ -549,10 +591,11 @@ impl UndoFailure {
 }
 
 impl UndoAttempt {
-    pub(super) fn new(direction: Direction, key: Option<SmolStr>) -> Self {
+    pub(super) fn new(direction: Direction, scope: UndoScope, key: Option<SmolStr>) -> Self {
         let tried = SmallVec::new();
         Self {
             direction,
+            scope,
             key,
             tried,
         }
@@ -560,7 +603,7 @@ impl UndoAttempt {
 
     /// The next attempt of the same call.
     pub(super) fn anew(&self) -> Self {
-        Self::new(self.direction, self.key.clone())
+        Self::new(self.direction, self.scope.clone(), self.key.clone())
     }
 
     /// The entry that was tried last.

@@ -104,6 +104,11 @@ pub enum HistoryMode {
     /// of one kind follow each other closely.
     #[default]
     Recorded,
+    /// As `Recorded`, with the name of what made the edit: a view, a form, a program. It joins
+    /// edits of the same origin only, and an undo can be limited to them, by
+    /// [`of`](crate::transaction::PendingTransaction::of). The entry of an open group has the name
+    /// of the group, or of its first origin.
+    Origin(SmolStr),
     /// The transaction becomes an entry of its own, with a name.
     Named(SmolStr),
     /// The transaction is undone together with the latest entry of this name, even if there are

@@ -5,6 +5,7 @@
 //! redo is computed again and compared with the recorded one. Where the two differ, the history
 //! begins anew behind that commit: so it never has an entry whose undo would be another.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use smallvec::smallvec;
@@ -34,6 +35,8 @@ impl History {
             let pairs = reversal.units.windows(2);
             joined.extend(pairs.map(|pair| (pair[1], pair[0])));
         }
+        // An undo in a scope can be redone after a later edit.
+        let reversed: HashSet<&[u64]> = own.clone().map(|it| &*it.edits.undone).collect();
         let mut silent = silent.iter().peekable();
         let mut history = Self {
             options,
@@ -58,7 +61,8 @@ impl History {
                 continue;
             };
             let edit = Edit::of(commit, store);
-            history.gone.extend(history.redo.drain(..));
+            let is_redone = |it: &Arc<HistoryEntry>| reversed.contains(&it.versions[..]);
+            history.redo.retain(is_redone);
             let before = joined.get(&commit.version);
             match history.undo.back_mut() {
                 Some(top) if before.is_some() && top.versions.last() == before => {

@@ -568,7 +568,8 @@ impl TransactionManager {
                 at: at.unwrap_or_else(now),
                 version: result.version,
             };
-            session.history.record(edit, entering);
+            let made = (&result.changes, store);
+            session.history.record(edit, entering, made);
         }
         turn.end();
         outcome
