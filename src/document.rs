@@ -52,5 +52,5 @@ pub(crate) use doclock_document::internal::{
     MarkCoverage, MarkRules, NodeTable, Numbering, OBJECT, Overlay, OverlaySavepoint,
     PinnedVersion, Provenance, Reach, RecordedCommit, ReversedRecords, SequenceEdit,
     SilentReversal, Stretch, Tokens, TrackedPosition, Typed, Undoing, are_within, block_edits,
-    check_room, cost, fit, order, plan, same, table, value, walk,
+    check_room, cost, fit, input_rules, order, plan, same, table, value, walk,
 };

@@ -247,6 +247,10 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::transaction::Operation>();
     shared::<doclock::transaction::OperationError>();
     shared::<doclock::transaction::PanicPayload>();
+    shared::<doclock::transaction::Capture>();
+    shared::<doclock::transaction::InputEffect>();
+    shared::<doclock::transaction::InputRule>();
+    shared::<doclock::transaction::InputTarget>();
     shared::<doclock::transaction::Pattern>();
     shared::<doclock::transaction::PatternError>();
     shared::<doclock::transaction::PendingTransaction<'static>>();

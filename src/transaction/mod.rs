@@ -48,10 +48,12 @@ pub use idempotency::{IdempotencyKey, IntoIdempotencyKey};
 pub use manager::{Published, TransactionManager};
 pub use operation::{
     Alias, Callback, Child, DocumentOperation, IntoOperations, NodeOperation, NodeRef, Operation,
-    Pattern, PatternError, TextSpan, on_document, on_node,
+    TextSpan, on_document, on_node,
 };
 pub use pending::PendingTransaction;
 pub use retry::retry;
 pub use run::RunOperations;
 
 pub use crate::store::{HookFailure, HookId, TransactionResult};
+#[doc(inline)]
+pub use doclock_document::{Capture, InputEffect, InputRule, InputTarget, Pattern, PatternError};

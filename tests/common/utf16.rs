@@ -61,6 +61,10 @@ pub(crate) fn each_position(
         match name.as_str() {
             "offset" | "start" => visit(&own, value),
             "end" => visit(&last, value),
+            "at" => {
+                let text = text_of(value.get("nodeId")).unwrap_or_default();
+                visit(&text, &mut value["offset"]);
+            }
             "marks" => in_marks(&marked, value, visit),
             "node" | "child" | "container" | "list" | "item" => in_new_node(value, visit),
             "fragment" => {

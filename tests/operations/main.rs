@@ -10,6 +10,7 @@ mod cells;
 mod clipboard;
 mod fitting;
 mod halves;
+mod input_rules;
 mod marks;
 mod names;
 mod range;

@@ -8,7 +8,10 @@ use doclock::{
     document::{
         Attributes, EditError, Fragment, Mark, NodeSpec, OffsetError, Position, Selection, TextUnit,
     },
-    transaction::{Operation, OperationError, TextSpan, TransactionError, parse_operations},
+    transaction::{
+        InputEffect, InputRule, Operation, OperationError, TextSpan, TransactionError,
+        parse_operations,
+    },
 };
 use serde_json::{Value, json};
 
@@ -103,6 +106,10 @@ fn with_positions() -> Vec<Operation> {
     all.extend([
         create(marked()),
         control("t", [insert_text(3, "🦀")]),
+        apply_input_rules_at(
+            Position::new("t", 3),
+            [InputRule::new("🦀$", InputEffect::Replace("new".into()))],
+        ),
         set_selection(Selection::new(
             Position::new("t", 3),
             Position::new("v", 800),

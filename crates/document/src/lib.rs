@@ -33,6 +33,7 @@ mod children;
 mod error;
 mod fragment;
 mod id;
+mod input_rules;
 mod integrity;
 mod json;
 mod limits;
@@ -43,6 +44,7 @@ mod mark;
 mod mark_rules;
 mod node;
 mod nodes;
+mod pattern;
 mod provenance;
 mod query;
 pub mod schema;
@@ -99,11 +101,13 @@ pub use children::Children;
 pub use error::EditError;
 pub use fragment::Fragment;
 pub use id::AsNodeId;
+pub use input_rules::{Capture, InputEffect, InputRule, InputTarget};
 pub use integrity::{IntegrityError, check};
 pub use limits::{Limit, LimitExceeded, Limits};
 pub use mapping::{KeptCommits, MappedPosition, Side};
 pub use mark::{Mark, Marks};
 pub use node::Node;
+pub use pattern::{Pattern, PatternError};
 pub use provenance::UndoConflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
 pub use snapshot::{Snapshot, SnapshotProgress};
@@ -144,7 +148,7 @@ pub mod internal {
 
     pub mod cost {
         pub use crate::limits::cost::{
-            ARRANGED, BYTES, CHANGE, CONVERTED, LOOKED_UP, NODE, SIBLINGS, WRITTEN, marks,
+            ARRANGED, BYTES, CHANGE, CONVERTED, LOOKED_UP, NODE, RULE, SIBLINGS, WRITTEN, marks,
         };
     }
 
@@ -156,6 +160,10 @@ pub mod internal {
 
     pub mod fit {
         pub use crate::fit::{FitEdit, edit, missing};
+    }
+
+    pub mod input_rules {
+        pub use crate::input_rules::{TypedText, apply};
     }
 
     pub mod order {

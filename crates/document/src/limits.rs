@@ -263,6 +263,9 @@ pub(crate) mod cost {
     /// at most as many as all marks of the text.
     pub(super) const BESIDE: usize = 64;
 
+    /// Steps of a rule that is compared with typed text, beside the bytes that it reads.
+    pub const RULE: usize = 64;
+
     /// Steps of an offset that is converted from UTF-16 units.
     pub const CONVERTED: usize = 12;
 

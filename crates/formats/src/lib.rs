@@ -33,6 +33,7 @@ mod names;
 #[cfg(feature = "prosemirror")]
 #[cfg_attr(docsrs, doc(cfg(feature = "prosemirror")))]
 pub mod prosemirror;
+mod rules;
 mod steps;
 mod target;
 

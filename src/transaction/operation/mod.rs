@@ -7,7 +7,6 @@ mod json;
 mod list;
 pub mod on_document;
 pub mod on_node;
-mod pattern;
 mod target;
 mod unit;
 
@@ -26,7 +25,6 @@ pub(super) use list::OperationOn;
 pub use on_document::DocumentOperation;
 pub(super) use on_document::DocumentTarget;
 pub use on_node::NodeOperation;
-pub use pattern::{Pattern, PatternError};
 pub use target::{Alias, Child, NodeRef, TextSpan};
 
 use crate::document::TextUnit;

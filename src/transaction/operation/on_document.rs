@@ -6,6 +6,7 @@
 mod conditions;
 mod nodes;
 mod selection;
+mod typing;
 
 use super::Operation;
 use super::list::{Edited, OperationOn, SizeCheck};
@@ -28,6 +29,10 @@ operations! {
     selection {
         SetSelection => set_selection;
         ClearSelection => clear_selection;
+    }
+
+    typing {
+        ApplyInputRules => apply_input_rules, apply_input_rules_at;
     }
 
     conditions {

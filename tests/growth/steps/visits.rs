@@ -18,7 +18,10 @@ use crate::{
         TableSide,
     },
     schema::{NodeType, Schema, TableRole},
-    transaction::{NodeOperation, Operation, TextSpan, on_node::JoinTarget},
+    transaction::{
+        InputEffect, InputRule, InputTarget, NodeOperation, Operation, TextSpan,
+        on_node::JoinTarget,
+    },
 };
 
 /// The size of a document in the way in which it is large.
@@ -185,6 +188,19 @@ fn operations(on: &Draft, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
         Kind::ClearSelection => return vec![clear_selection()],
         // Without changes there is nothing to join; `what_joining_neighbours_visits` has some.
         Kind::JoinNeighbours => return vec![join_neighbours(["text"])],
+        Kind::ApplyInputRules => {
+            let target = || InputTarget::new("heading");
+            let effects = [
+                InputEffect::Replace("x".into()),
+                InputEffect::SetType(target()),
+                InputEffect::Wrap(target()),
+                InputEffect::Insert(target()),
+                InputEffect::Mark(target()),
+            ];
+            let at = || Position::new(id, len);
+            let rules = effects.map(|effect| InputRule::new("((.))$", effect));
+            return rules.map(|rule| apply_input_rules_at(at(), [rule])).into();
+        }
         Kind::IfUnchanged => return vec![if_unchanged(on.base().version())],
         Kind::RequireLease => return vec![require_lease(1)],
         // What code does is not counted.

@@ -8,6 +8,7 @@
 pub(crate) enum Kind {
     Create,
     JoinNeighbours,
+    ApplyInputRules,
     Control,
     SetSelection,
     ClearSelection,
@@ -97,6 +98,7 @@ impl Kind {
             self,
             Self::Create
                 | Self::JoinNeighbours
+                | Self::ApplyInputRules
                 | Self::Control
                 | Self::SetSelection
                 | Self::ClearSelection

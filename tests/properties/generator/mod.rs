@@ -9,8 +9,8 @@ use std::sync::Arc;
 use doclock::dsl::*;
 use doclock::{
     Draft, NodeId, View,
-    document::{Node, TextUnit},
-    transaction::{Operation, TransactionError},
+    document::{Node, Position, TextUnit},
+    transaction::{Capture, InputEffect, InputRule, InputTarget, Operation, TransactionError},
 };
 use proptest::prelude::*;
 use strum::VariantArray;
@@ -82,6 +82,15 @@ impl<'a, V: View> Generator<'a, V> {
                 let kind = self.node(&node).map_or("text", Node::kind);
                 join_neighbours([kind])
             }
+            Kind::ApplyInputRules => {
+                let id = self.fitting(Kind::InsertText);
+                let at = Position::new(id.clone(), self.offset(&id));
+                let rules = self.rules();
+                match self.dice.one_in(2) {
+                    true => apply_input_rules(rules),
+                    false => apply_input_rules_at(at, rules),
+                }
+            }
             Kind::Control => {
                 let id = self.any();
                 let kinds: Vec<Kind> = (0..self.dice.below(4)).map(|_| self.kind()).collect();
@@ -121,6 +130,34 @@ impl<'a, V: View> Generator<'a, V> {
             true if kind != Kind::Control => operation.named(self.alias()),
             _ => operation,
         }
+    }
+
+    /// Rules of all kinds, some of which do not fit anywhere.
+    fn rules(&mut self) -> Vec<InputRule> {
+        let patterns = [
+            "[a-z]$",
+            "^.",
+            "^(.)(.*)$",
+            "((.))$",
+            "(.)$",
+            "x",
+            "\\w+$",
+            "(",
+        ];
+        let count = 1 + self.dice.below(3);
+        let rules = (0..count).map(|_| {
+            let kind = self.one(&["paragraph", "heading", "list", "bold", "code"]);
+            let target = InputTarget::new(kind).captured("level", Capture::Length(1));
+            let effect = match self.dice.below(5) {
+                0 => InputEffect::Replace("漢".into()),
+                1 => InputEffect::SetType(target),
+                2 => InputEffect::Wrap(target),
+                3 => InputEffect::Insert(target),
+                _ => InputEffect::Mark(target),
+            };
+            InputRule::new(self.one(&patterns), effect).except_in("link")
+        });
+        rules.collect()
     }
 
     /// Code that runs operations.

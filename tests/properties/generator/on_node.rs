@@ -18,6 +18,7 @@ impl<V: View> Generator<'_, V> {
         match kind {
             Kind::Create
             | Kind::JoinNeighbours
+            | Kind::ApplyInputRules
             | Kind::Control
             | Kind::SetSelection
             | Kind::ClearSelection

@@ -66,6 +66,32 @@ pub fn join_neighbours<E: BlockEdits>(
     Ok(())
 }
 
+/// Joins a node with the sibling before it, if the schema allows it.
+///
+/// # Errors
+///
+/// An error of an edit.
+pub(crate) fn join_with_previous<E: BlockEdits>(
+    on: &mut E,
+    schema: Option<&Schema>,
+    id: &NodeId,
+) -> Result<(), EditError> {
+    let (before, parent) = (on.previous_sibling(id), on.parent(id));
+    let (Some(before), Some(parent)) = (before, parent.cloned()) else {
+        return Ok(());
+    };
+    let pair = Pair {
+        parent,
+        left: before.id().clone(),
+        right: id.clone(),
+        may_go: false,
+    };
+    match can_join(on, schema, &pair.parent, &pair, None)? {
+        Some(_) => on.join(&pair.left, &pair.right),
+        None => Ok(()),
+    }
+}
+
 /// Siblings to be joined.
 struct Pair {
     parent: NodeId,

@@ -5,6 +5,7 @@ mod joining;
 mod pasting;
 
 pub use deleting::delete_range;
+pub(crate) use joining::join_with_previous;
 pub use joining::{ChangedChildren, join_neighbours};
 pub use pasting::paste;
 

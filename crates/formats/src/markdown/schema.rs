@@ -1,10 +1,12 @@
 //! The schema of documents that Markdown can express.
 
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, SchemaError, ValueType};
+use doclock::transaction::{InputRule, InputTarget};
 use serde_json::Value;
 
 use super::{MarkdownAttribute, MarkdownMark, MarkdownNames, MarkdownNode};
 use crate::names::AttributeOwner;
+use crate::rules::{LANGUAGE, LEVEL, NUMBER, RuleTargets};
 
 /// Adds [`Schema::markdown`](MarkdownSchema::markdown).
 pub trait MarkdownSchema {
@@ -96,6 +98,71 @@ impl MarkdownNames {
         });
         let schema = schema.root(self.of_node(MarkdownNode::Document).clone());
         schema.build()
+    }
+
+    /// Returns rules for [`apply_input_rules`](doclock::dsl::apply_input_rules) that make nodes and
+    /// marks with these names of typed Markdown.
+    ///
+    /// | typed | becomes |
+    /// |---|---|
+    /// | `# ` to `###### ` | a heading |
+    /// | `> ` | a quote |
+    /// | `- `, `+ `, `* ` | a list |
+    /// | `1. ` | an ordered list, which begins with the number |
+    /// | ```` ``` ````, ```` ```rust ````, `~~~`, with a space behind | a block of code |
+    /// | `---`, `___ `, `*** ` | a horizontal rule |
+    /// | `**a**`, `__a__` | strong text |
+    /// | `*a*`, `_a_` | emphasis |
+    /// | `~~a~~` | text that is struck through |
+    /// | `` `a` `` | code in a line of text |
+    ///
+    /// All but those for delimiters are for the beginning of a block of text. No rule applies in
+    /// code.
+    ///
+    /// ```
+    /// use doclock::schema::Schema;
+    /// use doclock::{DataStore, Editor, StoreOptions, View, document::Selection, dsl::*};
+    /// use doclock_formats::markdown::{MarkdownNames, MarkdownSchema};
+    ///
+    /// let store = DataStore::with_options(StoreOptions::new().schema(Schema::markdown()));
+    /// let editor = Editor::new(store, "ann");
+    /// let line = element("paragraph", [text_node("inline-text", "##Io").with_id("t")]).with_id("p");
+    /// transaction(&editor, [create(element("document", [line]))]).commit()?;
+    /// editor.select(Selection::caret("t", 2))?;
+    ///
+    /// transaction(&editor, [insert_text(2, " ").on("t")]).commit()?;
+    /// transaction(&editor, [apply_input_rules(MarkdownNames::new().input_rules())]).commit()?;
+    /// let page = editor.store().snapshot();
+    /// assert_eq!(page.node("p").unwrap().attributes().get("level"), Some(&2.into()));
+    /// assert_eq!(page.node("t").unwrap().text(), &"Io");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    #[must_use]
+    pub fn input_rules(&self) -> Vec<InputRule> {
+        let node = |node| Some(InputTarget::new(self.of_node(node).clone()));
+        let mark = |mark| Some(InputTarget::new(self.of_mark(mark).clone()));
+        let name = |attribute| self.of_attribute(attribute).clone();
+        let list = |is_ordered: bool| {
+            let ordered = name(MarkdownAttribute::ListOrdered);
+            node(MarkdownNode::List).map(|it| it.with_attributes([(ordered, is_ordered.into())]))
+        };
+        let with = |target: Option<InputTarget>, attribute, capture| {
+            target.map(|target| target.captured(name(attribute), capture))
+        };
+        use MarkdownAttribute::{CodeBlockLanguage, HeadingLevel, ListStart};
+        RuleTargets {
+            quote: node(MarkdownNode::BlockQuote),
+            bullet_list: list(false),
+            ordered_list: with(list(true), ListStart, NUMBER),
+            heading: with(node(MarkdownNode::Heading), HeadingLevel, LEVEL),
+            code_block: with(node(MarkdownNode::CodeBlock), CodeBlockLanguage, LANGUAGE),
+            break_line: node(MarkdownNode::ThematicBreak),
+            strong: mark(MarkdownMark::Strong),
+            emphasis: mark(MarkdownMark::Emphasis),
+            strike: mark(MarkdownMark::Strikethrough),
+            code: mark(MarkdownMark::Code),
+        }
+        .rules()
     }
 
     fn node_type(&self, node: MarkdownNode) -> NodeType {

@@ -3,13 +3,15 @@
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
-use doclock::document::Value;
+use doclock::document::{Attributes, Value};
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, TableRole, ValueType};
+use doclock::transaction::{InputRule, InputTarget};
 use serde::Deserialize;
 use smol_str::SmolStr;
 
 use super::error::ProseMirrorNamesError;
 use super::names::{MarkNames, Package, ProseMirrorContent, ProseMirrorNames, TypeMapping};
+use crate::rules::{LANGUAGE, LEVEL, NUMBER, RuleTargets};
 
 /// The type of the top of every document of ProseMirror.
 const TOP: &str = "doc";
@@ -164,6 +166,73 @@ impl ProseMirrorNames {
         }
         let schema = schema.build();
         schema.map_err(|cause| ProseMirrorNamesError::Schema { cause })
+    }
+
+    /// Returns rules for [`apply_input_rules`](doclock::dsl::apply_input_rules) that make nodes and
+    /// marks with these names of typed text, as Tiptap's StarterKit does: headings, quotes, lists,
+    /// code, horizontal rules, bold, italic and struck text.
+    ///
+    /// There is a rule for each type and mark that has a name in `basic` or in `tiptap`. They match
+    /// the same text as the [rules for Markdown][rules], and no rule applies in code.
+    ///
+    /// ```
+    /// use doclock::{DataStore, Editor, StoreOptions, View, document::Selection, dsl::*};
+    /// use doclock_formats::prosemirror::ProseMirrorNames;
+    ///
+    /// let names = ProseMirrorNames::tiptap();
+    /// let store = DataStore::with_options(StoreOptions::new().schema(names.schema()?));
+    /// let editor = Editor::new(store, "ann");
+    /// let line = element("paragraph", [text_node("inline-text", "a **b*").with_id("t")]);
+    /// transaction(&editor, [create(element("document", [line]))]).commit()?;
+    /// editor.select(Selection::caret("t", 6))?;
+    ///
+    /// transaction(&editor, [insert_text(6, "*").on("t")]).commit()?;
+    /// transaction(&editor, [apply_input_rules(names.input_rules())]).commit()?;
+    /// let page = editor.store().snapshot();
+    /// assert_eq!(page.node("t").unwrap().text(), &"a b");
+    /// assert_eq!(page.node("t").unwrap().marks().iter().next().unwrap().kind, "bold");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// [rules]: https://docs.rs/doclock-formats/latest/doclock_formats/markdown/struct.MarkdownNames.html#method.input_rules
+    #[must_use]
+    pub fn input_rules(&self) -> Vec<InputRule> {
+        let node = |names: &[&str]| {
+            let entry = names.iter().find_map(|name| self.node_named(name))?.0;
+            let fixed: Attributes = entry.fixed.iter().cloned().collect();
+            let target = InputTarget::new(entry.document.clone()).with_attributes(fixed);
+            Some((entry, target))
+        };
+        let block = |names| node(names).map(|(_, target)| target);
+        let with = |names, attributes: &[&str], capture| {
+            let (entry, target) = node(names)?;
+            let mut known = attributes.iter().filter_map(|name| entry.read_name(name));
+            Some(match known.find(|name| self.has_attribute(entry, name)) {
+                Some(name) => target.captured(name, capture),
+                None => target,
+            })
+        };
+        let mark = |names: &[&str]| {
+            let entry = names.iter().find_map(|name| self.mark_named(name))?;
+            Some(InputTarget::new(entry.document.clone()))
+        };
+        RuleTargets {
+            quote: block(&["blockquote"]),
+            bullet_list: block(&["bulletList", "bullet_list"]),
+            ordered_list: with(
+                &["orderedList", "ordered_list"],
+                &["start", "order"],
+                NUMBER,
+            ),
+            heading: with(&["heading"], &["level"], LEVEL),
+            code_block: with(&["codeBlock", "code_block"], &["language"], LANGUAGE),
+            break_line: block(&["horizontalRule", "horizontal_rule"]),
+            strong: mark(&["bold", "strong"]),
+            emphasis: mark(&["italic", "em"]),
+            strike: mark(&["strike"]),
+            code: mark(&["code"]),
+        }
+        .rules()
     }
 
     /// The rules of a type of the document: those of all types of ProseMirror that it is.

@@ -15,9 +15,10 @@ use crate::document::{
 };
 use crate::id::NodeId;
 use crate::store::Draft;
+use crate::transaction::Pattern;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::unit;
-use crate::transaction::operation::{NodeRef, Pattern, TextSpan};
+use crate::transaction::operation::{NodeRef, TextSpan};
 
 /// Replaces the whole text and removes its marks. If the text is the same, nothing changes, not
 /// even the marks.

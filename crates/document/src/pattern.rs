@@ -11,7 +11,7 @@ use regex_automata::hybrid::dfa::{Cache, DFA};
 use regex_automata::hybrid::{self, LazyStateID};
 use regex_automata::util::captures::Captures;
 use regex_automata::util::interpolate;
-use regex_automata::{Anchored, Input, MatchError, PatternID, meta, nfa::thompson};
+use regex_automata::{Anchored, Input, MatchError, PatternID, Span, meta, nfa::thompson};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use smol_str::SmolStr;
 
@@ -96,13 +96,16 @@ pub enum PatternError {
     },
 }
 
-codes! { PatternError {
+codes! { inherent PatternError {
     Self::Invalid { pattern, reason } => "patternInvalid";
     Self::TooLong { pattern, bytes, limit } => "patternTooLong";
     Self::TooLarge { pattern, limit } => "patternTooLarge";
     Self::SearchTooLong { pattern, limit } => "patternSearchTooLong";
     Self::OutputTooLong { pattern, limit } => "patternOutputTooLong";
 }}
+
+/// The characters of each group of a match, if it took part.
+pub(crate) type Groups = Vec<Option<Range<usize>>>;
 
 /// A range of characters, and its replacement.
 type Replacement = (Range<usize>, SmolStr);
@@ -155,7 +158,8 @@ impl Pattern {
     }
 
     /// Returns the matches, in characters, with their replacements, and how many bytes were read.
-    pub(in crate::transaction) fn replacements(
+    #[doc(hidden)]
+    pub fn replacements(
         &self,
         text: &str,
         replacement: &str,
@@ -180,6 +184,29 @@ impl Pattern {
         }
         Ok((found, Self::MAX_SEARCH - search.left))
     }
+
+    /// Returns the groups of the first match from a byte on, in bytes, the whole match first, if it
+    /// ends with the text and is not empty, and how many bytes were read.
+    pub(crate) fn groups_at_end(
+        &self,
+        text: &str,
+        from: usize,
+    ) -> Result<(Option<Groups>, usize), PatternError> {
+        let program = self.program.as_ref().map_err(PatternError::clone)?;
+        let mut search = Search::new(&self.source, program, text);
+        search.at = from;
+        let whole = search.next_match()?;
+        let whole = whole.filter(|whole| whole.end == text.len() && !whole.is_empty());
+        let groups = match whole {
+            Some(whole) => Some(search.groups(whole)?.iter().map(span_range).collect()),
+            None => None,
+        };
+        Ok((groups, Self::MAX_SEARCH - search.left))
+    }
+}
+
+fn span_range(span: Option<Span>) -> Option<Range<usize>> {
+    span.map(|span| span.range())
 }
 
 impl Program {
@@ -378,12 +405,10 @@ impl<'a> Search<'a> {
         replacement: &str,
         room: usize,
     ) -> Result<SmolStr, PatternError> {
-        let spent = self.spend(whole.len());
-        spent.map_err(|_| self.search_too_long())?;
-        let regex = &self.program.groups;
-        let input = self.input(whole).anchored(Anchored::Yes);
-        let groups = self.groups.get_or_insert_with(|| regex.create_captures());
-        regex.search_captures(&input, groups);
+        self.groups(whole)?;
+        let Some(groups) = &self.groups else {
+            return Ok(SmolStr::default());
+        };
         let (mut replaced, mut fits) = (String::new(), true);
         let append = |group: usize, to: &mut String| {
             let Some(span) = groups.get_group(group) else {
@@ -400,6 +425,17 @@ impl<'a> Search<'a> {
             true => Ok(replaced.into()),
             false => Err(self.output_too_long()),
         }
+    }
+
+    /// The groups of a match.
+    fn groups(&mut self, whole: Range<usize>) -> Result<&Captures, PatternError> {
+        let spent = self.spend(whole.len());
+        spent.map_err(|_| self.search_too_long())?;
+        let regex = &self.program.groups;
+        let input = self.input(whole).anchored(Anchored::Yes);
+        let groups = self.groups.get_or_insert_with(|| regex.create_captures());
+        regex.search_captures(&input, groups);
+        Ok(groups)
     }
 
     fn input(&self, range: Range<usize>) -> Input<'a> {
