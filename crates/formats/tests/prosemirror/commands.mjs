@@ -21,6 +21,7 @@ import {Fragment} from "prosemirror-model"
 import {Transform, findWrapping, liftTarget} from "prosemirror-transform"
 import {breakingSchemas, kit, one, random} from "./kit.mjs"
 import {cellsOf, of, overCells, ranged, selections, table} from "./selections.mjs"
+import {typing, undoing} from "./typing.mjs"
 
 const emptying = command => (current, dispatch) => {
   const selection = overCells(current.selection)
@@ -385,6 +386,9 @@ export const commands = {
       return true
     }]
   }],
+  inputRules: [of("caret", "start", "start", "empty"), kit => kit.name != "tiptap" && typing(kit)],
+  "input rules": [of("caret", "start", "start", "empty"), kit => kit.name == "tiptap" && typing(kit)],
+  undoInputRule: [of("caret", "start", "start", "empty"), undoing],
   addMark: [ranged, kit => {
     const made = kit.randomMark()
     return [mark(made), edit((tr, from, to) => tr.addMark(from, to, made))]

@@ -12,6 +12,7 @@ mod rows;
 mod schemas;
 mod sent;
 mod steps;
+mod typing;
 
 use std::path::{Path, PathBuf};
 

@@ -21,6 +21,7 @@ use crate::opened::{Opened, Place, block_at, cells_in, is_block, is_text, span};
 use crate::rows::{NEWLINE, ROWS};
 use crate::scripts;
 use crate::steps::bare;
+use crate::typing::type_text;
 
 /// The operations with the purpose of the command of a case.
 pub(crate) fn operations(opened: &Opened<'_>, schema: &Schema) -> Vec<Operation> {
@@ -424,6 +425,7 @@ fn compared(cases: &str) -> Rates {
         let text = format!("{operations:?}");
         let outcome = match command {
             "cutAndPaste" => cut_and_paste(&opened),
+            "inputRules" | "input rules" | "undoInputRule" => type_text(&opened),
             _ => opened.editor.execute(operations),
         };
         let found = opened.written();
@@ -565,9 +567,6 @@ fn check_rates(rates: &Rates) {
             "{command} leads back {own} times, in ProseMirror {peer} times"
         );
     }
-    if let Some(page) = std::env::var_os("DOCLOCK_WRITE_TABLE") {
-        write_table(Path::new(&page), rates);
-    }
 }
 
 /// Replaces the table of a page.
@@ -612,14 +611,13 @@ fn recorded_commands_have_the_results_of_prosemirror() {
     check_rates(&compared(include_str!("operations.jsonl")));
 }
 
-/// With the packages installed (`npm ci` in `crates/formats/tests/prosemirror`), the cases are new
-/// each time.
-#[test]
-fn random_commands_have_the_results_of_prosemirror() {
-    let Some(folder) = scripts() else { return };
-    let count = std::env::var("DOCLOCK_COMMANDS").unwrap_or_else(|_| "2000".to_owned());
+/// Runs random cases of these commands, or of all of them. With the packages installed (`npm ci` in
+/// `crates/formats/tests/prosemirror`), they are new each time.
+fn random_cases(least: &str, commands: Option<String>) -> Option<Rates> {
+    let folder = scripts()?;
+    let count = std::env::var("DOCLOCK_COMMANDS").unwrap_or_else(|_| least.to_owned());
     let mut arguments = vec!["operations.mjs".to_owned(), seed().to_string(), count];
-    arguments.extend(std::env::var("DOCLOCK_SHOW").ok());
+    arguments.extend(commands);
     let output = Command::new("node")
         .current_dir(folder)
         .args(arguments)
@@ -630,5 +628,25 @@ fn random_commands_have_the_results_of_prosemirror() {
         "{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    check_rates(&compared(&String::from_utf8(output.stdout).unwrap()));
+    Some(compared(&String::from_utf8(output.stdout).unwrap()))
+}
+
+#[test]
+fn random_commands_have_the_results_of_prosemirror() {
+    let Some(rates) = random_cases("2000", std::env::var("DOCLOCK_SHOW").ok()) else {
+        return;
+    };
+    check_rates(&rates);
+    if let Some(page) = std::env::var_os("DOCLOCK_WRITE_TABLE") {
+        write_table(Path::new(&page), &rates);
+    }
+}
+
+/// Rules are compared while text is typed, character by character.
+#[test]
+fn random_commands_of_input_rules_have_the_results_of_prosemirror_and_tiptap() {
+    let commands = "inputRules,input rules,undoInputRule".to_owned();
+    if let Some(rates) = random_cases("600", Some(commands)) {
+        check_rates(&rates);
+    }
 }

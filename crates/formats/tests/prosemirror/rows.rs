@@ -47,10 +47,13 @@ const TRANSFORM: &str = "transform";
 const COMMANDS: &str = "commands";
 const LIST: &str = "schema-list";
 const TABLES: &str = "tables";
+const RULES: &str = "inputrules";
+const STARTER_KIT: &str = "StarterKit of Tiptap";
 
 pub(crate) const NEWLINE: &str =
     "it leaves a newline of code that it joins to a text; here that is a hard break";
 const SELECTS: &str = "it only selects";
+const BREAK: &str = "a hard break counts as white space";
 const COLUMNS: &str = "all columns after a cell that spans rows and columns count";
 
 #[rustfmt::skip]
@@ -130,4 +133,9 @@ pub(crate) const ROWS: &[Row] = &[
     row(TABLES, "moveTableColumn", "`moveTableColumn`", 98.0, "columns in which no cell begins move along"),
     row(TABLES, "fixTables", "`fixTable`", 99.0, "it adds columns beside a cell that overlaps another"),
     other(TABLES, "goToNextCell", "`setSelection`", SELECTS),
+    row(RULES, "inputRules", "`applyInputRules` after each character", 99.0, BREAK),
+    row(RULES, "undoInputRule", "undo, after `applyInputRules` as a transaction", 99.5, ""),
+    other(RULES, "wrappingInputRule, textblockTypeInputRule", "`wrap`, `setType` of a rule", "see `inputRules`"),
+    other(RULES, "smartQuotes, emDash, ellipsis", "`InputRule::typographic`", "see `inputRules`"),
+    row(STARTER_KIT, "input rules", "`applyInputRules` after each character", 99.0, BREAK),
 ];
