@@ -346,6 +346,19 @@ fn a_block_does_not_change_over_a_hard_break_except_one_that_was_typed() {
     assert_eq!(outline(&editor), "list(item(p()))");
 }
 
+#[test]
+fn rules_apply_in_the_same_way_if_the_editor_locks_nodes() {
+    for typed in ["## ", "7. ", "> - ", "---", "**b**c", "\"b\"--"] {
+        let whole = page([p("t", "Io"), p("u", "Europa")]);
+        let on_nodes = page([p("t", "Io"), p("u", "Europa")]).with_node_locks(3);
+        let expected = typed_at(&whole, "t", 0, typed);
+        assert_eq!(typed_at(&on_nodes, "t", 0, typed), expected);
+        whole.undo().commit().unwrap();
+        on_nodes.undo().commit().unwrap();
+        assert_eq!(outline(&on_nodes), outline(&whole), "{typed}");
+    }
+}
+
 // --- Undo ---
 
 #[test]
