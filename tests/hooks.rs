@@ -250,7 +250,7 @@ fn transaction_05_after_hooks_see_the_committed_result_in_order_when_the_lock_is
     let result = transaction(&editor, [insert_text(5, "!").on("note")])
         .commit()
         .unwrap();
-    assert_eq!(result.hook_failures, []);
+    assert!(result.hook_failures.is_empty());
     assert_eq!(result.selection_after, Some(Selection::caret("note", 6)));
     assert_eq!(*seen.lock().unwrap(), [(1, result.clone()), (2, result)]);
 }
@@ -355,7 +355,7 @@ fn transaction_05_an_after_hook_may_start_transactions_that_run_hooks_again() {
         .execute([insert_text(5, "!").on("note")])
         .unwrap();
     assert_eq!((result.version, store.version()), (2, 6));
-    assert_eq!(result.hook_failures, []);
+    assert!(result.hook_failures.is_empty());
     assert_eq!(text(&store.snapshot(), "note"), "++++Hello!");
 }
 

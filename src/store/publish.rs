@@ -18,7 +18,9 @@ use super::{
     BatchDigest, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt, ReversedEntry,
     TransactionResult,
 };
-use crate::document::{Change, Changes, CommitEdits, EditUnit, Selection, Snapshot};
+use crate::document::{
+    Change, Changes, CommitEdits, EditUnit, Overlay, Position, Selection, Snapshot,
+};
 use crate::id::{NodeIds, OwnerId, TransactionId};
 use crate::lock::Grant;
 use crate::store::calendar::Calendar;
@@ -225,6 +227,21 @@ pub(crate) struct Reversal {
     pub(crate) entry: Option<Arc<ReversedEntry>>,
 }
 
+impl Reversal {
+    /// The first place that it changes, with its changes made.
+    #[inline]
+    fn first_place(&self, on: &Overlay) -> Option<Box<Position>> {
+        #[cold]
+        fn of_undo(on: &Overlay) -> Option<Box<Position>> {
+            on.changes().first_place(on).map(Box::new)
+        }
+        match self.is_recorded || self.newest.is_some() {
+            true => of_undo(on),
+            false => None,
+        }
+    }
+}
+
 impl Publication {
     /// A commit of an owner, outside of a session.
     #[inline(always)]
@@ -274,9 +291,8 @@ impl DataStore {
             None => [None, None],
         };
         let changed = draft.changes().iter().any(Change::is_of_the_document);
-        let of_undo = publication.session.as_ref().map(|of| &of.reversal);
-        let of_undo = of_undo.filter(|it| it.is_recorded || it.newest.is_some());
-        let first_place = of_undo.map(|_| draft.overlay.changes().first_place(&draft.overlay));
+        let session = publication.session.as_ref();
+        let first_place = session.and_then(|of| of.reversal.first_place(&draft.overlay));
         let mut result = TransactionResult {
             transaction_id: draft.id(),
             version: draft.base().version(),
@@ -288,9 +304,9 @@ impl DataStore {
             changes: Changes::default(),
             selection_before,
             selection_after,
-            first_place: first_place.flatten(),
+            first_place,
             repeated: false,
-            hook_failures: Vec::new(),
+            hook_failures: Box::default(),
         };
         let receipt = once.map(|(key, digest)| keyed_receipt(key, digest, &result));
         let mut conditions = draft.take_conditions();

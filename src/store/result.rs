@@ -68,15 +68,16 @@ pub struct TransactionResult {
     /// Of an undo or a redo, the [first place](Changes::first_place) that it changed, in this
     /// version: a front end scrolls there. `None` if it changed nothing, or if no node is left.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub first_place: Option<Position>,
+    // In a box, because few results have one and each is moved.
+    pub first_place: Option<Box<Position>>,
     /// Whether this is the result of an earlier transaction with the same idempotency key; nothing
     /// was done now.
     #[serde(default, skip_serializing_if = "Not::not")]
     pub repeated: bool,
     /// The after-hooks of this transaction that failed. A repetition runs none. Always empty in an
     /// event, which is sent before the after-hooks run.
-    #[serde(skip_serializing_if = "Vec::is_empty", skip_deserializing)]
-    pub hook_failures: Vec<HookFailure>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty", skip_deserializing)]
+    pub hook_failures: Box<[HookFailure]>,
 }
 
 impl TransactionResult {
@@ -99,7 +100,7 @@ impl TransactionResult {
             selection_after: None,
             first_place: None,
             repeated: false,
-            hook_failures: Vec::new(),
+            hook_failures: Box::default(),
         }
     }
 

@@ -192,10 +192,10 @@ impl Hooks {
     }
 
     /// Runs all after-hooks, even if one of them fails.
-    pub(super) fn run_after(&self, result: &TransactionResult) -> Vec<HookFailure> {
+    pub(super) fn run_after(&self, result: &TransactionResult) -> Box<[HookFailure]> {
         let hooks = Arc::clone(&self.0.lock().after);
         if hooks.is_empty() {
-            return Vec::new();
+            return Box::default();
         }
         let run = |hook: &Hook<After>| {
             let Some(_level) = Level::enter() else {

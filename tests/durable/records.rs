@@ -278,9 +278,9 @@ fn commit() -> BoxedStrategy<TransactionResult> {
                     changes: content.1.into_iter().collect(),
                     selection_before: selections.0,
                     selection_after: selections.1,
-                    first_place,
+                    first_place: first_place.map(Box::new),
                     repeated: flags.1,
-                    hook_failures: Vec::new(),
+                    hook_failures: Box::default(),
                 }
             },
         )

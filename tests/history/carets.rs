@@ -222,7 +222,7 @@ fn place(editor: &Editor, redo: bool) -> Option<Position> {
     };
     let result = result.unwrap();
     let of_changes = result.changes.first_place(&editor.store().snapshot());
-    assert_eq!(result.first_place, of_changes);
+    assert_eq!(result.first_place.as_deref(), of_changes.as_ref());
     of_changes
 }
 

@@ -172,7 +172,7 @@ pub(super) fn read_commit(
     let flags = from.given(fields > 12, RecordReader::number)?;
     let first_place = from.given(fields > 13, |from| {
         from.fields(2..=2)?;
-        Ok(Some(Position::new(from.id()?, from.index()?)))
+        Ok(Some(Position::new(from.id()?, from.index()?).into()))
     })?;
     if flags > UNCHANGED + REPEATED {
         return Err(from.error(format_args!("a commit has the flags {flags}")));
@@ -190,7 +190,7 @@ pub(super) fn read_commit(
         selection_after,
         first_place,
         repeated: flags & REPEATED != 0,
-        hook_failures: Vec::new(),
+        hook_failures: Box::default(),
     };
     Ok((commit, undone.map(|undone| (version, undone.into()))))
 }
