@@ -2,12 +2,13 @@
 //! results with those of prosemirror-tables.
 
 use doclock::document::{Fragment, Limit, Limits, NodeSpec, Position, Selection};
+use doclock::schema::{NodeType, Schema, TableRole};
 use doclock::transaction::TextSpan;
-use doclock::{Editor, View, dsl::*};
+use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
 use serde_json::{Value, json};
 
 use crate::tables::{
-    done, drawn, drawn_by, fragment, opened, opened_in, refused, rule, schema_of, spanned,
+    done, drawn, drawn_by, fragment, opened, opened_in, refused, role, rule, schema_of, spanned,
 };
 
 /// The table, drawn with the first letter of each cell's text.
@@ -273,6 +274,70 @@ fn tree_06_what_does_not_consist_of_cells_is_pasted_into_each_selected_one() {
         (texts, selected.focus.offset),
         (["one".into(), "two".into()], 3)
     );
+}
+
+/// Cells `a` and `b` that are text blocks themselves.
+fn of_text() -> Editor {
+    let schema = Schema::builder()
+        .node("page", NodeType::new().content("table*"))
+        .node("table", role("row*", TableRole::Table))
+        .node("row", role("cell*", TableRole::Row))
+        .node("cell", role("text*", TableRole::Cell))
+        .node("text", NodeType::new())
+        .root("page")
+        .build();
+    let options = StoreOptions::new().schema(schema.unwrap());
+    let editor = Editor::new(DataStore::with_options(options), "ann");
+    let text = |id: &str| text_node("text", id).with_id(format!("{id}-text"));
+    let cells = ["a", "b"].map(|id| element("cell", [text(id)]).with_id(id));
+    let table = element("table", [element("row", cells)]).with_id("table");
+    editor
+        .execute([
+            create(element("page", [table]).with_id("page")),
+            set_root().on("page"),
+        ])
+        .unwrap();
+    editor
+}
+
+#[test]
+fn tree_06_text_is_pasted_into_cells_that_are_text_blocks() {
+    let editor = of_text();
+    let over = TextSpan::to(0, "b-text", 1);
+    let mut new = fragment("new");
+    new.nodes = vec![text_node("text", "new")];
+    done(&editor, paste_over(over, new).on("a-text"));
+    let view = editor.store().snapshot();
+    let texts = ["a", "b"].map(|id| view.text_of(id).unwrap());
+    assert_eq!(texts, ["new", "new"]);
+}
+
+#[test]
+fn tree_06_a_caret_in_cells_that_text_is_pasted_into_stays_a_caret() {
+    let caret = |editor: &Editor| {
+        let Some(Selection::Text(selected)) = editor.selection() else {
+            panic!("a text")
+        };
+        assert_eq!(selected.anchor, selected.focus);
+        let view = editor.store().snapshot();
+        let at = selected.focus;
+        let around = view
+            .ancestors(&at.node_id)
+            .map(|node| node.id().to_string());
+        let around: Vec<_> = around.collect();
+        (view.text_of(&at.node_id).unwrap(), at.offset, around)
+    };
+    // It is behind what was pasted in its own cell.
+    for cell in ["a", "b"] {
+        let editor = opened(&["ab", "cd"]);
+        let at = Selection::caret(format!("{cell}-text"), 1);
+        editor.select(at).unwrap();
+        let over = TextSpan::to(0, "d-text", 1);
+        done(&editor, paste_over(over, fragment("new")).on("a-text"));
+        let (text, offset, around) = caret(&editor);
+        assert_eq!((text.as_str(), offset), ("new", 3));
+        assert!(around.contains(&cell.into()));
+    }
 }
 
 /// A copy that begins in a cell and ends before the text of another has no content in one of them.

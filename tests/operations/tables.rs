@@ -38,7 +38,7 @@ pub(crate) fn schema_of(row: &str) -> Schema {
         .unwrap()
 }
 
-fn role(content: &str, role: TableRole) -> NodeType {
+pub(crate) fn role(content: &str, role: TableRole) -> NodeType {
     NodeType::new().content(content).table_role(role)
 }
 

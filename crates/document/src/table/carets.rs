@@ -2,12 +2,14 @@
 
 use super::read::{Cell, Table};
 use crate::block_edits::BlockEdits;
-use crate::{EditError, Position, Selection, TextSelection};
+use crate::{EditError, NodeId, Position, Selection, TextSelection};
 
 /// The ends of the selected text that are in cells whose content is deleted.
 pub(super) struct Carets {
     selected: Option<TextSelection>,
     are_in: [bool; 2],
+    /// The cell around the caret, if it is such a cell and nothing is selected.
+    pub(super) caret: Option<NodeId>,
 }
 
 impl Carets {
@@ -20,16 +22,23 @@ impl Carets {
             Some(Selection::Text(selected)) => Some(selected.clone()),
             _ => None,
         };
-        let mut are_in = [false; 2];
+        let (mut are_in, mut caret) = ([false; 2], None);
         if let Some(TextSelection { anchor, focus, .. }) = &selected {
             for (is_in, end) in are_in.iter_mut().zip([anchor, focus]) {
-                *is_in = match table.cell_around(on, &end.node_id)? {
+                let cell = table.cell_around(on, &end.node_id)?;
+                *is_in = match cell {
                     Some(cell) => is_one(on, cell)?,
                     None => false,
                 };
+                let of_caret = cell.filter(|_| *is_in && anchor == focus);
+                caret = of_caret.map(|cell| cell.id.clone());
             }
         }
-        Ok(Self { selected, are_in })
+        Ok(Self {
+            selected,
+            are_in,
+            caret,
+        })
     }
 
     /// Moves them to a position. The other end of the selection stays.

@@ -140,7 +140,7 @@ impl Table<'_> {
 
     /// Deletes the content of the cells that begin in an area. What is left is what a new cell has.
     pub(super) fn clear<E: BlockEdits>(&self, on: &mut E, area: Area) -> Result<(), EditError> {
-        self.set_content(on, area, |_, role, _| {
+        self.set_content(on, area, is_like, |_, role, _| {
             Ok(self.new_cell(role)?.into_children())
         })
     }
@@ -157,7 +157,8 @@ impl Table<'_> {
         area: Area,
         fragment: &Fragment,
     ) -> Result<(), EditError> {
-        self.set_content(on, area, |on, role, cell| {
+        let never = |_: &Node, _: &NodeSpec| false;
+        self.set_content(on, area, never, |on, role, cell| {
             let kind = self.table_type(role)?;
             let spend = |steps| on.spend_steps(&|_| steps).is_ok();
             let content = fit::content_with(self.schema, kind, fragment, &spend);
@@ -172,11 +173,12 @@ impl Table<'_> {
     }
 
     /// Replaces the content of the cells that begin in an area. The new content is made once for
-    /// each role.
+    /// each role. A first block that is as the only new one stays and is emptied.
     fn set_content<E: BlockEdits>(
         &self,
         on: &mut E,
         area: Area,
+        is_new: impl Fn(&Node, &NodeSpec) -> bool,
         new: impl Fn(&E, TableRole, &NodeId) -> Result<Vec<NodeSpec>, EditError>,
     ) -> Result<(), EditError> {
         let mut contents = [TableRole::Cell, TableRole::HeaderCell].map(|role| (role, None));
@@ -189,7 +191,7 @@ impl Table<'_> {
             };
             let block = on.children(&cell.id).next();
             let stays = match (block, content.as_slice()) {
-                (Some(block), [new]) if is_like(block, new) => Some(block.id().clone()),
+                (Some(block), [new]) if is_new(block, new) => Some(block.id().clone()),
                 _ => None,
             };
             let Some(block) = stays else {

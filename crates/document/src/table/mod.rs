@@ -262,8 +262,11 @@ pub fn paste_between<E: BlockEdits>(
     })?;
     table.fill(on, area, fragment)?;
     let [first, last] = [first, last].map(|cell| &table.cells[cell].id);
-    let first = Position::new(cells::first_leaf(on, first)?, 0);
-    let last = end_of(on, last)?;
+    let last = end_of(on, carets.caret.as_ref().unwrap_or(last))?;
+    let first = match carets.caret {
+        Some(_) => last.clone(),
+        None => Position::new(cells::first_leaf(on, first)?, 0),
+    };
     carets.put_between(on, &first, &last)?;
     Ok(true)
 }
