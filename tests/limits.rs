@@ -3,10 +3,14 @@
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, StoreOptions, TransactionManager,
-    document::{Attributes, EditError, Fragment, Limit, LimitExceeded, Limits, Mark, NodeSpec},
+    DataStore, Editor, StoreOptions, TransactionManager, View,
+    document::{
+        Attributes, EditError, Fragment, Limit, LimitExceeded, Limits, Mark, NodeSpec, Position,
+    },
     lock::AcquireOptions,
-    transaction::{Operation, OperationError, TextSpan, TransactionError},
+    transaction::{
+        InputEffect, InputRule, Operation, OperationError, Pattern, TextSpan, TransactionError,
+    },
 };
 use serde_json::{Value, json};
 
@@ -479,6 +483,19 @@ fn transaction_04_batches_on_nodes_and_under_a_lock_have_limits() {
     assert_eq!(exceeded(&error).limit, Limit::Nodes);
     store.release_lock(lock).unwrap();
     assert_eq!(store.version(), 1);
+}
+
+/// A pattern has a limit of its own, and is no name.
+#[test]
+fn transaction_04_a_pattern_of_a_rule_may_be_longer_than_a_name() {
+    let manager = TransactionManager::new(store()).with_limits(Limits::new());
+    let pattern = Pattern::new(format!("{}|abc$", long(300)));
+    let rule = InputRule::new(pattern.clone(), InputEffect::Replace("x".into()));
+    let rules = apply_input_rules_at(Position::new("p", 3), [rule]);
+    for operation in [replace_pattern(pattern, "abc").on("p"), rules] {
+        manager.execute([operation]).unwrap();
+    }
+    assert_eq!(manager.store().snapshot().node("p").unwrap().text(), &"x");
 }
 
 #[test]

@@ -192,7 +192,6 @@ impl InputRule {
     /// A limit is exceeded.
     #[doc(hidden)]
     pub fn check_size(&self, budget: &Budget) -> Result<(), LimitExceeded> {
-        budget.name(self.pattern.as_str())?;
         let mut marks = self.except_in.iter();
         marks.try_for_each(|mark| budget.name(mark))?;
         budget.spend(Limit::Steps, self.except_in.len())?;
