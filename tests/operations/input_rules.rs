@@ -286,6 +286,84 @@ fn the_next_rule_applies_if_the_first_does_not_fit_and_nothing_of_the_first_is_l
     }
 }
 
+/// A schema with required attributes.
+fn strict() -> Schema {
+    let blocks = |content: &str| NodeType::new().group("block").content(content);
+    let number = || AttributeSpec::new(ValueType::Integer).required();
+    let href = AttributeSpec::new(ValueType::String).required();
+    let link = MarkType::new().inclusive(false).attribute("href", href);
+    Schema::builder()
+        .node("page", NodeType::new().content("heading block*"))
+        .node("heading", blocks("text*").attribute("level", number()))
+        .node("p", blocks("text*"))
+        .node("quote", blocks("p+").attribute("n", number()))
+        .node("list", blocks("item+"))
+        .node("item", NodeType::new().content("p+"))
+        .node("line", blocks(""))
+        .node("text", NodeType::new())
+        .mark("link", link)
+        .root("page")
+        .build()
+        .unwrap()
+}
+
+fn strict_page() -> Editor {
+    let heading = element("heading", [text_node("text", "---").with_id("h")]);
+    let heading = heading.with_attributes([("level", 1.into())]);
+    opened(
+        StoreOptions::new().schema(strict()),
+        [heading, p("t", "---")],
+    )
+}
+
+#[test]
+fn the_next_rule_applies_if_the_outcome_of_the_first_is_invalid_under_the_schema() {
+    let target = InputTarget::new;
+    let level = || target("heading").captured("level", Capture::Text(1));
+    for (id, effect) in [
+        ("t", InputEffect::Mark(target("unknown"))),
+        ("t", InputEffect::Mark(target("link"))),
+        ("t", InputEffect::SetType(target("heading"))),
+        ("t", InputEffect::SetType(level())),
+        ("t", InputEffect::Wrap(target("quote"))),
+        ("t", InputEffect::Insert(target("list"))),
+        ("t", InputEffect::Insert(target("quote"))),
+        // The page would begin with another heading, which has no level.
+        ("h", InputEffect::Insert(target("line"))),
+    ] {
+        let editor = strict_page();
+        let first = || InputRule::new("^(-(-)-)$", effect.clone());
+        assert!(!applies(&editor, id, [first()]), "{effect:?}");
+        assert_eq!(outline(&editor), "heading1('---') p('---')", "{effect:?}");
+        assert!(applies(&editor, id, [first(), replace("-$", "+")]));
+    }
+}
+
+#[test]
+fn a_rule_applies_in_a_batch_whose_later_operations_complete_the_document() {
+    let editor = strict_page();
+    let list = element("list", []).with_id("l");
+    let heading = InputEffect::SetType(InputTarget::new("heading"));
+    let rules = [InputRule::new("^---$", heading), replace("--$", "—")];
+    let batch = [
+        add_child(list, None).on("page"),
+        apply_input_rules_at(Position::new("t", 3), rules),
+        add_child(element("item", [p("u", "")]), None).on("l"),
+    ];
+    editor.execute(batch).unwrap();
+    assert_eq!(outline(&editor), "heading1('---') p('-—') list(item(p()))");
+}
+
+#[test]
+fn a_group_in_front_of_the_one_that_has_to_contain_it_is_no_match() {
+    let editor = opened(StoreOptions::new(), [text_node("text", "ba").with_id("t")]);
+    let bold = || InputEffect::Mark(InputTarget::new("bold"));
+    let first = || InputRule::new("(?:(a)|(b))*$", bold());
+    assert!(!applies(&editor, "t", [first()]));
+    assert!(applies(&editor, "t", [first(), replace("a$", "c")]));
+    assert_eq!(outline(&editor), "'bc'");
+}
+
 #[test]
 fn nothing_changes_in_code_without_a_caret_or_without_a_match() {
     let code = element("code", [text_node("text", "a--").with_id("c")]);
@@ -330,6 +408,24 @@ fn only_the_start_of_the_block_is_the_start_of_the_text() {
     ];
     let editor = page([element("p", texts)]);
     assert!(!applies(&editor, "t", rules()));
+}
+
+#[test]
+fn a_rule_that_changes_nothing_does_not_apply_and_leaves_the_stored_marks() {
+    let text = text_node("text", "ab").with_id("t");
+    let text = text.with_marks([Mark::new("bold", 0..2)]);
+    let editor = page([element("p", [text])]);
+    editor.select(Selection::caret("t", 2)).unwrap();
+    for pattern in ["()(.)$", "((.))$"] {
+        let bold = InputEffect::Mark(InputTarget::new("bold"));
+        let rules = apply_input_rules([InputRule::new(pattern, bold)]);
+        assert!(!editor.execute([rules]).unwrap().changed);
+        assert_eq!(
+            editor.selection(),
+            Some(Selection::caret("t", 2)),
+            "{pattern}"
+        );
+    }
 }
 
 #[test]

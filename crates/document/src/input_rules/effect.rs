@@ -57,7 +57,9 @@ pub fn apply<E: BlockEdits>(
             _ => Ok(false),
         },
         InputEffect::Mark(target) => match (part(1), part(2)) {
-            (Some(outer), Some(inner)) if !inner.is_empty() => {
+            (Some(outer), Some(inner))
+                if !inner.is_empty() && outer.start <= inner.start && inner.end <= outer.end =>
+            {
                 edit.mark(on, &target.kind, &attributes, outer, inner)
             }
             _ => Ok(false),

@@ -3,8 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DocumentTarget, Edited, Operation, OperationOn, SizeCheck, on_document};
+use crate::document::block_edits::BlockEdits;
 use crate::document::input_rules::{TypedText, apply};
-use crate::document::{Budget, EditError, Limit, Position, Selection, cost};
+use crate::document::schema::SchemaViolation;
+use crate::document::{Budget, Change, EditError, Limit, Position, Selection, cost};
 use crate::store::Draft;
 use crate::transaction::InputRule;
 
@@ -88,13 +90,24 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
             on.spend(Limit::Steps, |_| cost::RULE + looked_at / cost::BYTES)?;
             let Some(groups) = groups else { continue };
             let schema = schema.as_deref();
+            let made = on.changes().len();
+            let before = check(on)?;
             // What was made before it turned out not to fit is taken back.
-            let made = on.all_or_nothing(|on| match apply(on, schema, &typed, rule, &groups) {
-                Ok(true) => Ok(()),
-                Ok(false) => Err(None),
-                Err(error) => Err(Some(error)),
+            let outcome = on.all_or_nothing(|on| {
+                match apply(on, schema, &typed, rule, &groups) {
+                    Ok(true) => {}
+                    Ok(false) | Err(EditError::Schema(_)) => return Err(None),
+                    Err(error) => return Err(Some(error)),
+                }
+                let mut changes = on.changes()[made..].iter();
+                // Later operations can complete what earlier ones began.
+                let is_valid = |after: &Checked| after.is_ok() || *after == before;
+                match changes.any(Change::is_of_the_document) && is_valid(&check(on)?) {
+                    true => Ok(()),
+                    false => Err(None),
+                }
             });
-            match made {
+            match outcome {
                 Ok(()) => return Ok(()),
                 Err(None) => {}
                 Err(Some(error)) => return Err(EditError::into(error)),
@@ -102,4 +115,16 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
         }
         Ok(())
     }
+}
+
+type Checked = Result<(), SchemaViolation>;
+
+/// Checks the changes so far against the schema.
+fn check(on: &Draft) -> Result<Checked, EditError> {
+    let steps = |change: &Change| match change {
+        Change::InsertSubtree { nodes, .. } => cost::LOOKED_UP * nodes.len(),
+        _ => cost::CHANGE,
+    };
+    on.spend_steps(&|on| on.changes().iter().map(steps).sum())?;
+    Ok(on.check_schema())
 }
