@@ -31,6 +31,7 @@ fn schema() -> Schema {
         .node("text", NodeType::new())
         .mark("bold", MarkType::new().inclusive(true))
         .mark("raw", MarkType::new().inclusive(true).excludes("_"))
+        .mark("link", MarkType::new().inclusive(false))
         .root("page")
         .build()
         .unwrap()
@@ -253,6 +254,43 @@ fn replaced_text_has_the_marks_of_the_typed_text_also_the_stored_ones() {
     editor.execute([toggle_mark("bold", 2..2).on("t")]).unwrap();
     types(&editor, "\"b\"--");
     assert_eq!(outline(&editor), "p('a “b”—'bold2..6)");
+}
+
+#[test]
+fn replaced_text_has_the_marks_of_the_first_replaced_character() {
+    let marked = |text: &str, kind: &str, range| {
+        text_node("text", text)
+            .with_id("t")
+            .with_marks([Mark::new(kind, range)])
+    };
+    let editor = opened(StoreOptions::new(), [marked("wait...", "bold", 0..7)]);
+    assert!(applies(&editor, "t", [replace(r"\.\.\.$", "…")]));
+    assert_eq!(outline(&editor), "'wait…'bold0..5");
+    // A link ends where it ended: it has the text only if it goes on behind that.
+    for (text, range, expected) in [
+        ("--b", 0..3, "p('—b'link0..2)"),
+        ("--b", 0..2, "p('—b')"),
+        ("--b", 0..1, "p('—b')"),
+        ("--b", 1..3, "p('—b'link1..2)"),
+    ] {
+        let editor = page([element("p", [marked(text, "link", range.clone())])]);
+        let rules = apply_input_rules_at(Position::new("t", 2), rules());
+        assert!(editor.execute([rules]).unwrap().changed);
+        assert_eq!(outline(&editor), expected, "{text} {range:?}");
+    }
+    // The mark of a leaf stays on the leaf.
+    let editor = opened(StoreOptions::new(), [marked("\u{fffc}", "image", 0..1)]);
+    assert!(applies(&editor, "t", [replace(".$", "x")]));
+    assert_eq!(outline(&editor), "'x'");
+}
+
+#[test]
+fn an_empty_group_is_replaced_by_text_with_the_marks_of_typed_text() {
+    let bold = text_node("text", "(").with_id("t");
+    let bold = bold.with_marks([Mark::new("bold", 0..1)]);
+    let editor = page([element("p", [bold])]);
+    assert!(applies(&editor, "t", [replace(r"\(()$", ")")]));
+    assert_eq!(outline(&editor), "p('()'bold0..2)");
 }
 
 #[test]
@@ -626,4 +664,30 @@ fn transaction_04_a_long_text_and_many_rules_are_counted() {
     assert_eq!(exceeded(run(50, Limit::Steps, 5_000)), Limit::Steps);
     // The characters far in front of the caret cost nothing.
     assert!(!run(50, Limit::Steps, 25_000).unwrap().changed);
+}
+
+#[test]
+fn transaction_04_a_replacement_in_many_marks_costs_steps_in_proportion() {
+    let schema = || {
+        let line = NodeType::new().content("text*");
+        let types = Schema::builder().node("page", NodeType::new().content("p+"));
+        let types = types.node("p", line).node("text", NodeType::new());
+        let comment = MarkType::new().inclusive(true).excludes("");
+        let number = AttributeSpec::new(ValueType::Integer);
+        let types = types.mark("comment", comment.attribute("n", number));
+        StoreOptions::new().schema(types.root("page").build().unwrap())
+    };
+    let count = 800;
+    let mark = |n: usize| Mark::new("comment", 0..3).with_attributes([("n", n.into())]);
+    let text = text_node("text", "a--").with_id("t");
+    let text = text.with_marks((0..count).map(mark));
+    let editor = opened(schema(), [element("p", [text])]);
+    let manager = TransactionManager::new(editor.store().clone());
+    let manager = manager.with_limits(Limits::new().with(Limit::Steps, 100 * count));
+    let rules = apply_input_rules_at(Position::new("t", 3), rules());
+    assert!(manager.execute([rules]).unwrap().changed);
+    let view = editor.store().snapshot();
+    let marks = view.node("t").unwrap().marks();
+    assert_eq!(marks.iter().count(), count);
+    assert!(marks.iter().all(|mark| mark.range == Some(0..2)));
 }

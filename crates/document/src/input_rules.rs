@@ -61,7 +61,8 @@ pub struct InputRule {
 #[non_exhaustive]
 pub enum InputEffect {
     /// This text replaces group 1 of the pattern, or the whole match if the pattern has no group.
-    /// It has the marks of the first replaced character.
+    /// It has the marks of the first replaced character. A mark that is not inclusive has to extend
+    /// behind the last one, too.
     Replace(SmolStr),
     /// The match is deleted, and the text block has this type.
     SetType(InputTarget),

@@ -97,6 +97,27 @@ impl<'s> MarkRules<'s> {
         marks
     }
 
+    /// The marks of the first of some characters that text in their place is to be given: without
+    /// those of leaves, those that extend beyond both ends, which it has already, and those that
+    /// are not inclusive and do not extend behind the last character.
+    pub fn of_replaced(self, node: &Node, range: &Range<usize>) -> Vec<Mark> {
+        if range.is_empty() {
+            return self.of_typed(node, range.start);
+        }
+        let near = node.marks().touching(&(range.start..range.start));
+        let leaves = self.leaves(node.text(), &near);
+        let of_first = near.iter().zip(leaves).filter(|(mark, is_leaf)| {
+            let of = mark.range.clone().filter(|it| it.contains(&range.start));
+            let inclusive = self.0.and_then(|schema| schema.is_inclusive(&mark.kind));
+            let goes_on = |of: Range<usize>| match of.end > range.end {
+                true => of.start == range.start,
+                false => inclusive != Some(false),
+            };
+            !is_leaf && of.is_some_and(goes_on)
+        });
+        of_first.map(|(mark, _)| mark.clone()).collect()
+    }
+
     /// A set of marks with one more, in place of those that it excludes, or without those of its
     /// kind. Marks of which one excludes the new one stay as they are.
     pub fn toggled(self, mut marks: Vec<Mark>, kind: &str, attributes: Attributes) -> Vec<Mark> {

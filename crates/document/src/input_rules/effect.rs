@@ -10,7 +10,6 @@ use crate::pattern::Groups;
 use crate::schema::Schema;
 use crate::{
     Attributes, ChildPosition, EditError, Mark, NodeId, NodeSpec, Position, Selection, cost, plan,
-    table,
 };
 
 /// Makes the effect of a rule on a match. Returns `false` if it does not apply here: the caller
@@ -129,12 +128,19 @@ impl RuleEdit<'_> {
         text: &str,
     ) -> Result<bool, EditError> {
         let id = &self.typed.id;
-        let first = Position::new(id.clone(), part.start);
-        let marks = table::marks_at(on, self.schema, &first)?;
+        let node = plan::find(on, id)?;
+        on.spend_steps(&|_| cost::marks(node.marks()))?;
+        let mut marks = MarkRules(self.schema).of_replaced(node, &part);
         on.replace(id, part.start, part.end, text.to_owned())?;
         let range = part.start..part.start + text.chars().count();
-        for mark in marks.iter().filter(|_| !range.is_empty()) {
-            self.add_mark(on, &range, (&mark.kind, &mark.attributes))?;
+        if !marks.is_empty() && !range.is_empty() {
+            for mark in &mut marks {
+                mark.range = Some(range.clone());
+            }
+            let others = plan::find(on, id)?.marks();
+            on.spend_steps(&|_| cost::marks(others))?;
+            marks.extend(others.iter().cloned());
+            on.set_all_marks(id, marks)?;
         }
         Ok(true)
     }
