@@ -449,6 +449,33 @@ fn only_the_start_of_the_block_is_the_start_of_the_text() {
 }
 
 #[test]
+fn a_block_begins_behind_its_empty_texts() {
+    let first = text_node("text", "ab").with_id("a");
+    let first = first.with_marks([Mark::new("bold", 0..2)]);
+    for (typed, expected) in [
+        ("# ", "heading1()"),
+        ("- ", "list(item(p()))"),
+        ("---", "line() p()"),
+    ] {
+        let last = text_node("text", typed).with_id("t");
+        let editor = page([element("p", [first.clone(), last])]);
+        assert!(!applies(&editor, "t", rules()[..6].to_vec()));
+        editor.execute([delete_text_range(0, 2).on("a")]).unwrap();
+        assert!(applies(&editor, "t", rules()), "{typed}");
+        assert_eq!(outline(&editor), expected);
+    }
+    // An image has no text, and is no text.
+    let line = NodeType::new().content("(text | image)*");
+    let image = NodeType::new().inline(true).text(false);
+    let types = Schema::builder().node("page", NodeType::new().content("p+"));
+    let types = types.node("p", line).node("text", NodeType::new());
+    let schema = types.node("image", image).root("page").build().unwrap();
+    let texts = [element("image", []), text_node("text", "a").with_id("t")];
+    let editor = opened(StoreOptions::new().schema(schema), [element("p", texts)]);
+    assert!(!applies(&editor, "t", [replace("^a$", "b")]));
+}
+
+#[test]
 fn a_rule_that_changes_nothing_does_not_apply_and_leaves_the_stored_marks() {
     let text = text_node("text", "ab").with_id("t");
     let text = text.with_marks([Mark::new("bold", 0..2)]);

@@ -301,7 +301,9 @@ impl TypedText {
         let context = start.saturating_sub(1);
         on.spend_steps(&|_| cost::NODE + (end - context) / cost::BYTES)?;
         let mut text = node.text().slice(context..end).unwrap_or_default();
-        if start == 0 && block.is_some_and(|block| block.children().get(0) != Some(node.id())) {
+        if let Some(block) = block.filter(|_| start == 0)
+            && !is_first(on, block, node)?
+        {
             text = format!("{OBJECT}{text}").into();
         }
         let len = end - start;
@@ -334,4 +336,22 @@ impl TypedText {
         let start = self.start + count(self.from..bytes.start);
         start..start + count(bytes.clone())
     }
+}
+
+/// Whether there is nothing in a block before one of its texts but empty texts.
+fn is_first<E: BlockEdits>(on: &E, block: &Node, text: &Node) -> Result<bool, EditError> {
+    let is_empty = |node: &Node| {
+        let is_text = node.kind() == text.kind() && node.attributes().is_empty();
+        is_text && node.text().is_empty() && node.children().is_empty()
+    };
+    for before in on.children(block.id()) {
+        on.spend_steps(&|_| cost::LOOKED_UP)?;
+        if before.id() == text.id() {
+            break;
+        }
+        if !is_empty(before) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
 }
