@@ -82,6 +82,8 @@ struct OptionalFields {
     /// cannot be returned to meanwhile.
     out_of_reach: usize,
     conditions: CommitConditions,
+    /// Whether it is an entry of its own in a history, whatever it changed.
+    is_no_typing: bool,
     /// Set on a draft with limits.
     budget: Option<Budget>,
 }
@@ -177,6 +179,15 @@ impl Draft {
     /// What the changes do not tell, in their order.
     pub(crate) fn details(&self) -> &[ChangeDetail] {
         self.overlay.details()
+    }
+
+    /// Makes the commit an entry of its own in a history, as if it had not typed.
+    pub(crate) fn set_no_typing(&mut self) {
+        self.optional_mut().is_no_typing = true;
+    }
+
+    pub(crate) fn is_no_typing(&self) -> bool {
+        self.optional.as_ref().is_some_and(|it| it.is_no_typing)
     }
 
     /// Lets the draft be published only if `condition` holds, together with the effect of the

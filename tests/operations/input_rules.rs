@@ -560,6 +560,50 @@ fn in_one_batch_with_the_typed_text_one_undo_takes_back_both() {
     assert_eq!(outline(&editor), "p('-')");
 }
 
+#[test]
+fn undo_03_a_rule_is_an_entry_of_its_own_beside_typing_and_deletion() {
+    let undone = |editor: &Editor| {
+        editor.undo().commit().unwrap();
+        outline(editor)
+    };
+    let editor = page([p("t", "a")]);
+    editor.select(Selection::caret("t", 1)).unwrap();
+    type_one(&editor, '(');
+    assert!(applies(&editor, "t", [replace(r"\(()$", ")")]));
+    assert_eq!(undone(&editor), "p('a(')");
+
+    let editor = page([p("t", "a")]);
+    assert_eq!(typed_at(&editor, "t", 1, "--bc"), "p('a—bc')");
+    assert_eq!(undone(&editor), "p('a—')");
+    assert_eq!(undone(&editor), "p('a--')");
+
+    let heading = element("heading", [text_node("text", "a# b").with_id("t")]);
+    let heading = heading.with_attributes([("level", 1.into())]);
+    let editor = page([heading]);
+    let delete = || editor.execute([delete_text_range(0, 1).on("t")]).unwrap();
+    delete();
+    let at = apply_input_rules_at(Position::new("t", 2), rules());
+    assert!(editor.execute([at]).unwrap().changed);
+    delete();
+    assert_eq!(outline(&editor), "heading1()");
+    let before = ["heading1('b')", "heading1('# b')", "heading1('a# b')"];
+    assert!(before.iter().all(|before| undone(&editor) == *before));
+}
+
+#[test]
+fn typing_is_one_entry_if_the_rules_beside_it_do_not_apply() {
+    let editor = page([p("t", "a")]);
+    for (at, typed) in [(1, "b"), (2, "c")] {
+        let both = [
+            insert_text(at, typed).on("t"),
+            apply_input_rules_at(Position::new("t", at + 1), rules()),
+        ];
+        editor.execute(both).unwrap();
+    }
+    editor.undo().commit().unwrap();
+    assert_eq!(outline(&editor), "p('a')");
+}
+
 // --- Hostile values ---
 
 #[test]

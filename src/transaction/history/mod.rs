@@ -57,9 +57,7 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{
-    BlockedUndo, Change, Changes, EditUnit, Reach, RecordedCommit, Selection, Typed,
-};
+use crate::document::{BlockedUndo, Changes, EditUnit, Reach, RecordedCommit, Selection, Typed};
 use crate::id::{NodeId, OwnerId};
 use crate::store::{DataStore, Draft, ReversedEntry, TransactionKind};
 use crate::time::MonotonicTime;
@@ -316,19 +314,22 @@ impl History {
     /// `is_apart`.
     pub(super) fn enter(
         &self,
-        changes: &[Change],
+        draft: &Draft,
         how: &HistoryMode,
         now: impl FnOnce() -> MonotonicTime,
         (owner, version, is_apart): (&OwnerId, u64, bool),
     ) -> Option<PlannedEntry> {
         if self.options.limit == 0
             || *how == HistoryMode::Skipped
-            || of_the_document(changes).next().is_none()
+            || of_the_document(draft.changes()).next().is_none()
         {
             return None;
         }
         let at = now();
-        let typed = Typed::of(changes);
+        let typed = match draft.is_no_typing() {
+            true => None,
+            false => Typed::of(draft.changes()),
+        };
         let place = self.place(typed.as_ref(), how, at);
         let entry = match place {
             EntryPlace::New { .. } => None,

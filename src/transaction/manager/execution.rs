@@ -543,7 +543,7 @@ impl TransactionManager {
         let unit = (owner, turn.next_version(), store.keeps_commits());
         let now = || store.monotonic();
         let history = &turn.state().history;
-        let mut entering = history.enter(draft.changes(), &submission.in_history, now, unit);
+        let mut entering = history.enter(draft, &submission.in_history, now, unit);
         let unit = entering
             .as_ref()
             .map(|entering| Arc::clone(entering.unit()));

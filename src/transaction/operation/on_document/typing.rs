@@ -103,9 +103,10 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
                 // Later operations can complete what earlier ones began.
                 let is_valid = |after: &Checked| after.is_ok() || *after == before;
                 match changes.any(Change::is_of_the_document) && is_valid(&check(on)?) {
-                    true => Ok(()),
-                    false => Err(None),
+                    true => on.set_no_typing(),
+                    false => return Err(None),
                 }
+                Ok(())
             });
             match outcome {
                 Ok(()) => return Ok(()),
