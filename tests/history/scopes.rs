@@ -11,7 +11,7 @@ use doclock::{
     dsl::*,
     history::{HistoryEventKind, HistoryMode, HistoryOptions, UndoError},
     time::ManualClock,
-    transaction::Operation,
+    transaction::{Operation, PendingTransaction},
 };
 
 use super::{image, run};
@@ -448,6 +448,38 @@ fn undo_06_an_editor_that_locks_nodes_undoes_in_a_scope_beside_a_lock_outside() 
     assert!(typing.unwrap());
     drop(job);
     assert_eq!(texts(&ann), "a b c d2 e");
+}
+
+/// The undo finds the edit in the queue of the commits that are not recorded yet.
+#[test]
+fn undo_06_a_scoped_undo_that_waits_behind_its_own_edit_can_be_redone() {
+    type Undo<'a> = PendingTransaction<'a, UndoError>;
+    let scopes: [fn(Undo<'_>) -> Undo<'_>; 2] = [|it| it.within("a"), |it| it.of("form")];
+    for scope in scopes {
+        let [ann] = editors();
+        // Otherwise the undo does not wait: there is nothing to undo.
+        type_at_end(&ann, "W", "e");
+        let store = ann.store();
+        let job = store.begin("job").unwrap();
+        let wait_for = |length| {
+            while store.queue_length() < length {
+                std::thread::yield_now();
+            }
+        };
+        std::thread::scope(|threads| {
+            threads.spawn(|| type_in(&ann, "X", "a", "form"));
+            wait_for(1);
+            let undo = threads.spawn(|| scope(ann.undo()).commit().unwrap().changed);
+            wait_for(2);
+            drop(job);
+            assert!(undo.join().unwrap());
+        });
+        assert_eq!(texts(&ann), "a b c d eW");
+        type_at_end(&ann, "Y", "d");
+        assert_eq!(depths(&ann), (2, 1));
+        assert!(scope(ann.redo()).commit().unwrap().changed);
+        assert_eq!(texts(&ann), "aX b c dY eW");
+    }
 }
 
 /// A redo in a scope after a later edit is repeated in a restored history, too.

@@ -228,15 +228,19 @@ impl HistoryEntry {
         })
     }
 
-    /// Undoes or redoes it.
+    /// Undoes or redoes it. In a scope, it is recorded first: an edit outside of the scope removes
+    /// what is undone in the queue of the commits that are not recorded, and keeps the entry.
     pub(super) fn rewind(
         &self,
-        direction: Direction,
+        (direction, is_scoped): (Direction, bool),
         (store, owner): (&DataStore, &OwnerId),
         on: &mut Draft,
     ) -> Result<Rewound, UndoFailure> {
         let is_redo = direction == Direction::Redo;
-        let newest = self.rewind_newest(is_redo, store, on)?;
+        let newest = match is_scoped {
+            true => None,
+            false => self.rewind_newest(is_redo, store, on)?,
+        };
         let (selection, undone) = match newest {
             // The document is the one that was there then.
             Some(_) if is_redo => (self.after.clone(), None),

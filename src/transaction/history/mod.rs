@@ -631,8 +631,9 @@ impl UndoAttempt {
         owner: &OwnerId,
         on: &mut Draft,
     ) -> Result<Rewound, UndoFailure> {
+        let how = (self.direction, !self.scope.is_all());
         match self.last() {
-            Some(entry) => entry.rewind(self.direction, (store, owner), on),
+            Some(entry) => entry.rewind(how, (store, owner), on),
             None => Ok(Rewound::default()),
         }
     }
