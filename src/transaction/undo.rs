@@ -300,8 +300,6 @@ impl UndoOrRedo {
             }
             passed.get_or_insert(failure);
         }
-        // Also an undo that finds nothing ends the entry.
-        self.session.state().history.end_entry();
         Err(match passed {
             Some(failure) => self.explain(failure, attempt),
             None => self.nothing(),

@@ -450,6 +450,51 @@ fn undo_06_an_editor_that_locks_nodes_undoes_in_a_scope_beside_a_lock_outside() 
     assert_eq!(texts(&ann), "a b c d2 e");
 }
 
+#[test]
+fn undo_06_an_undo_in_a_scope_that_finds_nothing_keeps_the_group_whole() {
+    let [ann] = editors();
+    let group = ann.group_named("form");
+    type_at_end(&ann, "1", "a");
+    for nothing in [ann.undo().of("other"), ann.undo().within("two")] {
+        assert!(matches!(nothing.commit(), Err(UndoError::NothingToUndo)));
+    }
+    type_at_end(&ann, "2", "b");
+    drop(group);
+    assert_eq!(ann.undo_depth(), 1);
+    ann.undo().of("form").commit().unwrap();
+    assert_eq!(texts(&ann), "a b c d e");
+}
+
+#[test]
+fn undo_06_each_entry_of_a_named_group_has_its_name() {
+    let [ann] = editors();
+    let group = ann.group_named("form");
+    type_at_end(&ann, "1", "a");
+    ann.undo().of("form").commit().unwrap();
+    type_at_end(&ann, "2", "b");
+    type_in(&ann, "3", "b", "other");
+    drop(group);
+    type_at_end(&ann, "4", "d");
+    ann.undo().of("form").commit().unwrap();
+    assert_eq!(texts(&ann), "a b c d4 e");
+    let nothing = ann.undo().of("form").commit();
+    assert!(matches!(nothing, Err(UndoError::NothingToUndo)));
+}
+
+#[test]
+fn undo_06_a_group_without_a_name_has_that_of_its_first_origin() {
+    let [ann] = editors();
+    let group = ann.group();
+    type_at_end(&ann, "1", "a");
+    type_in(&ann, "2", "b", "form");
+    type_in(&ann, "3", "d", "other");
+    drop(group);
+    let nothing = ann.undo().of("other").commit();
+    assert!(matches!(nothing, Err(UndoError::NothingToUndo)));
+    ann.undo().of("form").commit().unwrap();
+    assert_eq!(texts(&ann), "a b c d e");
+}
+
 /// The undo finds the edit in the queue of the commits that are not recorded yet.
 #[test]
 fn undo_06_a_scoped_undo_that_waits_behind_its_own_edit_can_be_redone() {

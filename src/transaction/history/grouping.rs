@@ -45,7 +45,10 @@ impl History {
                 let named = |entry: &Arc<HistoryEntry>| entry.name.as_ref() == Some(name);
                 match self.undo.iter().rposition(named) {
                     None => new(Some(name)),
-                    Some(nth) if nth + 1 == self.undo.len() => EntryPlace::Topmost { open: false },
+                    Some(nth) if nth + 1 == self.undo.len() => {
+                        let (name, open) = (None, false);
+                        EntryPlace::Topmost { name, open }
+                    }
                     Some(nth) => EntryPlace::Older(self.undo[nth].number),
                 }
             }
@@ -64,11 +67,12 @@ impl History {
                 };
                 let grouped = self.open > 0 && self.grouping;
                 match self.undo.back() {
-                    Some(top) if grouped || (self.open == 0 && joins(top)) => {
-                        EntryPlace::Topmost { open: true }
-                    }
+                    Some(top) if grouped || (self.open == 0 && joins(top)) => EntryPlace::Topmost {
+                        name: origin.cloned(),
+                        open: true,
+                    },
                     _ => EntryPlace::New {
-                        name: self.group_name.as_ref().or(origin).cloned(),
+                        name: self.group.1.as_ref().or(origin).cloned(),
                         open: true,
                     },
                 }

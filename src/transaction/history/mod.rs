@@ -99,12 +99,10 @@ pub(super) struct History {
     entries: u64,
     /// How many nested groups are open.
     open: usize,
-    /// The number of the outermost of them, and its name.
+    /// The number of the outermost of them, and its name while it is open.
     group: (u64, Option<SmolStr>),
     /// Whether the topmost entry belongs to the open group.
     grouping: bool,
-    /// The name for the entry of the open group.
-    group_name: Option<SmolStr>,
     /// Removed entries, to be dropped with no lock held: their drop runs code of users.
     gone: SmallVec<[Arc<HistoryEntry>; 1]>,
     listeners: Listeners,
@@ -153,8 +151,8 @@ impl PlannedEntry {
 enum EntryPlace {
     /// A new entry.
     New { name: Option<SmolStr>, open: bool },
-    /// The topmost entry.
-    Topmost { open: bool },
+    /// The topmost entry, which gets this name if it has none.
+    Topmost { name: Option<SmolStr>, open: bool },
     /// An older entry, of this number.
     Older(u64),
 }
@@ -181,7 +179,6 @@ impl History {
             options,
             open: self.open,
             group: self.group.clone(),
-            group_name: self.group_name.clone(),
             listeners: std::mem::take(&mut self.listeners),
             ..Self::default()
         };
@@ -267,8 +264,7 @@ impl History {
     pub(super) fn open_group(&mut self, name: Option<SmolStr>) -> u64 {
         if self.open == 0 {
             self.grouping = false;
-            self.group = (self.group.0 + 1, name.clone());
-            self.group_name = name;
+            self.group = (self.group.0 + 1, name);
         }
         self.open += 1;
         self.group.0
@@ -294,7 +290,7 @@ impl History {
 
     fn close_if_none_is_open(&mut self) {
         if self.open == 0 {
-            self.group_name = None;
+            self.group.1 = None;
             self.end_entry();
         }
     }
@@ -361,7 +357,6 @@ impl History {
         let kind = match place {
             EntryPlace::New { name, open } => {
                 if open {
-                    self.group_name = None;
                     self.grouping = self.open > 0;
                 } else {
                     self.end_entry();
@@ -372,9 +367,13 @@ impl History {
                 self.undo.push_back(Arc::new(entry));
                 HistoryEventKind::Added
             }
-            EntryPlace::Topmost { open } => {
+            EntryPlace::Topmost { name, open } => {
                 if let Some(top) = self.undo.back_mut() {
-                    Arc::make_mut(top).join(edit, unit, open);
+                    let top = Arc::make_mut(top);
+                    top.join(edit, unit, open);
+                    if name.is_some() && top.name.is_none() {
+                        top.name = name;
+                    }
                 }
                 HistoryEventKind::Joined
             }
