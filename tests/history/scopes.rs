@@ -170,6 +170,22 @@ fn undo_06_the_content_of_a_node_is_in_its_scope_and_its_own_place_is_not() {
 }
 
 #[test]
+fn undo_06_the_creation_of_a_node_without_a_parent_is_not_in_its_own_scope() {
+    let [ann] = editors();
+    run(&ann, create(text_node("text", "new").with_id("new")));
+    check_nothing(&ann, "new");
+    type_at_end(&ann, "1", "new");
+    assert!(undo(&ann, "new").unwrap());
+    check_nothing(&ann, "new");
+    // Nor is that of a node in its place.
+    let again = create(text_node("text", "again").with_id("new"));
+    transaction(&ann, [delete_node().on("new"), again])
+        .commit()
+        .unwrap();
+    check_nothing(&ann, "new");
+}
+
+#[test]
 fn undo_06_moved_text_is_in_the_scope_in_which_it_is_now() {
     let [ann, bob] = editors();
     type_at_end(&ann, "1", "a");

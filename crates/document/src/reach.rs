@@ -39,14 +39,20 @@ impl Reach {
     }
 }
 
-/// Whether changes touch only nodes of the subtree of a node. A touched node is in it in both
-/// documents, or in the only one that has the node. One that neither has came and went below
-/// another touched node.
+/// Whether changes touch only nodes of the subtree of a node, and not the place of the node itself.
+/// A touched node is in the subtree in both documents, or in the only one that has the node. One
+/// that neither has came and went below another touched node.
 pub fn are_within(changes: &[Change], top: &NodeId, before: &impl View, after: &impl View) -> bool {
     changes.iter().all(|change| {
-        let is_known = !matches!(change, Change::SetRoot { .. });
+        let is_of_content = match change {
+            Change::InsertSubtree { nodes, .. } | Change::RemoveSubtree { nodes, .. } => {
+                nodes.first().is_none_or(|first| first.id() != top)
+            }
+            Change::MoveNode { id, .. } => id != top,
+            change => !matches!(change, Change::SetRoot { .. }),
+        };
         let mut touched = touched(change).into_iter();
-        is_known && touched.all(|id| is_part(before, top, id) && is_part(after, top, id))
+        is_of_content && touched.all(|id| is_part(before, top, id) && is_part(after, top, id))
     })
 }
 
