@@ -543,6 +543,31 @@ fn undo_06_a_scoped_undo_that_waits_behind_its_own_edit_can_be_redone() {
     }
 }
 
+/// The redo changes nothing either: another editor has deleted the text.
+#[test]
+fn undo_06_a_restored_history_knows_the_redo_without_an_effect_after_an_edit_outside() {
+    let [ann, bob] = editors();
+    type_in(&ann, "X", "a", "form");
+    run(&bob, delete_text_range(1, 2).on("a"));
+    assert!(!ann.undo().of("form").commit().unwrap().changed);
+    type_at_end(&ann, "Y", "e");
+    assert!(!ann.redo().of("form").commit().unwrap().changed);
+    bob.undo().commit().unwrap();
+    assert_eq!(
+        (texts(&ann).as_str(), depths(&ann)),
+        ("aX b c d eY", (2, 0))
+    );
+    let store = ann.store().clone();
+    drop(ann);
+    let ann = Editor::new(store, "ann").with_restored_history();
+    assert_eq!(depths(&ann), (2, 0));
+    // The redo is later than the edit.
+    for expected in ["a b c d eY", "a b c d e"] {
+        ann.undo().commit().unwrap();
+        assert_eq!(texts(&ann), expected);
+    }
+}
+
 /// A redo in a scope after a later edit is repeated in a restored history, too.
 #[test]
 fn undo_06_a_restored_history_knows_the_redo_after_an_edit_outside_of_the_scope() {

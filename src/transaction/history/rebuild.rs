@@ -61,8 +61,11 @@ impl History {
                 continue;
             };
             let edit = Edit::of(commit, store);
-            let is_redone = |it: &Arc<HistoryEntry>| reversed.contains(&it.versions[..]);
-            history.redo.retain(is_redone);
+            let later = silent.clone().filter(|it| it.is_redo);
+            history.redo.retain(|it| {
+                reversed.contains(&it.versions[..])
+                    || later.clone().any(|redo| redo.units.contains(&it.made))
+            });
             let before = joined.get(&commit.version);
             match history.undo.back_mut() {
                 Some(top) if before.is_some() && top.versions.last() == before => {
