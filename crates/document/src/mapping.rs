@@ -86,13 +86,17 @@ impl Snapshot {
     /// or of the cursor of a client.
     ///
     /// The position follows the commits between the two versions, as [`Position::mapped`]
-    /// describes. Text that an undo brings back has its positions again. In three cases they stay
+    /// describes. Text that an undo brings back has its positions again. In four cases they stay
     /// deleted:
     ///
     /// - The text of a deleted node comes back in another node.
     /// - Beside the text there were more than some hundred other edits.
     /// - Only a part of what an undo seems to bring back comes back, because another undo had no
     ///   effect, and letters in it look alike.
+    /// - A letter was undone and redone, and an undo of another editor brings back the letters
+    ///   beside it. For example, Bob types `345` and deletes the `4`. Ann deletes the `5`, undoes
+    ///   that, and redoes it. Bob undoes his deletion, and Ann hers: the positions of the `5` from
+    ///   before her redo stay deleted.
     ///
     /// In a node that an undo brings back with another text, a position may be beside another
     /// letter that looks like its own.
