@@ -410,7 +410,8 @@ impl<'a> PendingTransaction<'a, UndoError> {
     /// - Text and nodes that were moved count where they are now.
     /// - An entry whose undo has no effect any more is in no subtree and stays in the history. So
     ///   is one with an inverse as [code](crate::dsl::op_with_inverse).
-    /// - An entry that cannot be undone is in the scope if the node of the conflict is.
+    /// - An entry that cannot be undone is in the scope if the node of the conflict is. So it is in
+    ///   no subtree if another editor has deleted that node, and is not reported.
     ///
     /// Such an undo can be redone until a later edit touches the subtree. An edit outside of it
     /// does not clear it.

@@ -307,6 +307,25 @@ fn undo_06_a_conflict_is_reported_in_the_scope_of_its_node_only() {
     assert_eq!((texts(&ann).as_str(), depths(&ann)), ("a b c d e", (2, 2)));
 }
 
+/// The node of the conflict is in no subtree any more, so the entry before is undone.
+#[test]
+fn undo_06_a_conflict_at_a_deleted_node_is_reported_without_a_scope_only() {
+    let [ann, bob] = editors();
+    type_at_end(&ann, "old", "b");
+    type_at_end(&bob, "word", "a");
+    run(&ann, delete_text_range(1, 5).on("a"));
+    run(&bob, delete_node().on("a"));
+    assert!(undo(&ann, "one").unwrap());
+    assert_eq!(shown(&ann, "b"), "b");
+    check_nothing(&ann, "one");
+    let error = ann.undo().commit().unwrap_err();
+    assert_eq!(
+        (error.code(), error.node()),
+        ("undoConflict", Some(&"a".into()))
+    );
+    assert_eq!(depths(&ann), (1, 1));
+}
+
 #[test]
 fn undo_06_a_later_edit_of_the_editor_itself_outside_of_the_scope_can_conflict() {
     let [ann] = editors();

@@ -38,7 +38,8 @@ impl UndoScope {
         })
     }
 
-    /// Whether it has the entry that could not be reverted, by the node of the failure.
+    /// Whether it has the entry that could not be reverted, by the node of the failure. One that is
+    /// not in the document is in no subtree.
     pub(in crate::transaction) fn has_failed(&self, failure: &UndoFailure, on: &impl View) -> bool {
         self.node.as_ref().is_none_or(|top| {
             let node = failure.node();
