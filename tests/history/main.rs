@@ -17,6 +17,7 @@ mod random;
 mod recorded;
 mod refusals;
 mod scope_model;
+mod scope_names;
 mod scopes;
 mod session;
 mod stacks;

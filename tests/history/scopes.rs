@@ -9,8 +9,7 @@ use doclock::{
     codes::{CodedError, Retry},
     document::EditError,
     dsl::*,
-    history::{HistoryEventKind, HistoryMode, HistoryOptions, UndoError},
-    time::ManualClock,
+    history::{HistoryMode, HistoryOptions, UndoError},
     transaction::{Operation, PendingTransaction},
 };
 
@@ -19,7 +18,7 @@ use crate::common::{self, SESSION};
 
 /// Editors of a page with two chapters. Chapter `one` has the texts `a`, `b` and a box with `c`,
 /// chapter `two` has `d` and `e`. Each commit is an entry.
-fn editors<const N: usize>() -> [Editor; N] {
+pub(super) fn editors<const N: usize>() -> [Editor; N] {
     let options = StoreOptions::new().session(SESSION).kept_commits(1 << 24);
     let store = DataStore::with_options(options);
     let text = |id: &str| text_node("text", id).with_id(id);
@@ -34,23 +33,23 @@ fn editors<const N: usize>() -> [Editor; N] {
     })
 }
 
-fn type_at_end(editor: &Editor, text: &str, of: &str) {
+pub(super) fn type_at_end(editor: &Editor, text: &str, of: &str) {
     let at = shown(editor, of).chars().count();
     run(editor, insert_text(at, text).on(of));
 }
 
-fn type_in(editor: &Editor, text: &str, of: &str, origin: &str) {
+pub(super) fn type_in(editor: &Editor, text: &str, of: &str, origin: &str) {
     let at = shown(editor, of).chars().count();
     let edit = editor.transaction(insert_text(at, text).on(of));
     let edit = edit.in_history(HistoryMode::Origin(origin.into()));
     edit.commit().unwrap();
 }
 
-fn shown(editor: &Editor, of: &str) -> String {
+pub(super) fn shown(editor: &Editor, of: &str) -> String {
     common::text(&editor.store().snapshot(), of)
 }
 
-fn texts(editor: &Editor) -> String {
+pub(super) fn texts(editor: &Editor) -> String {
     ["a", "b", "c", "d", "e"]
         .map(|of| shown(editor, of))
         .join(" ")
@@ -64,7 +63,7 @@ fn redo(editor: &Editor, node: &str) -> Result<bool, UndoError> {
     Ok(editor.redo().within(node).commit()?.changed)
 }
 
-fn depths(editor: &Editor) -> (usize, usize) {
+pub(super) fn depths(editor: &Editor) -> (usize, usize) {
     (editor.undo_depth(), editor.redo_depth())
 }
 
@@ -395,65 +394,6 @@ fn undo_06_the_limit_of_the_history_also_bounds_what_can_be_redone() {
 }
 
 #[test]
-fn undo_06_an_undo_of_an_origin_takes_the_last_entry_of_its_name() {
-    let [ann] = editors();
-    let events = ann.history_events();
-    type_in(&ann, "1", "a", "form");
-    type_at_end(&ann, "2", "b");
-    let named = ann.transaction(insert_text(1, "3").on("c"));
-    named
-        .in_history(HistoryMode::Named("form".into()))
-        .commit()
-        .unwrap();
-    let group = ann.group_named("form");
-    type_at_end(&ann, "4", "d");
-    type_in(&ann, "5", "d", "other");
-    drop(group);
-    type_in(&ann, "6", "e", "other");
-    for expected in ["a1 b2 c3 d e6", "a1 b2 c d e6", "a b2 c d e6"] {
-        ann.undo().of("form").commit().unwrap();
-        assert_eq!(texts(&ann), expected);
-    }
-    let nothing = ann.undo().of("form").commit();
-    assert!(matches!(nothing, Err(UndoError::NothingToUndo)));
-    // An edit of another origin keeps what can be redone in this one.
-    type_in(&ann, "7", "e", "other");
-    ann.redo().of("form").commit().unwrap();
-    assert_eq!(texts(&ann), "a1 b2 c d e67");
-    type_in(&ann, "8", "e", "form");
-    assert_eq!(depths(&ann), (5, 0));
-    // Both limits hold.
-    ann.undo().of("form").within("one").commit().unwrap();
-    assert_eq!(texts(&ann), "a b2 c d e678");
-    let undone = events
-        .try_iter()
-        .filter(|event| event.kind == HistoryEventKind::Undone);
-    assert!(
-        undone
-            .into_iter()
-            .all(|event| event.name.as_deref() == Some("form"))
-    );
-}
-
-#[test]
-fn undo_06_typing_joins_the_entry_of_its_own_origin_only() {
-    let clock = ManualClock::new();
-    let options = StoreOptions::new().session(SESSION).clock(clock.clock());
-    let ann = Editor::new(DataStore::with_options(options), "ann");
-    run(&ann, create(text_node("text", "").with_id("a")));
-    for (text, origin) in [("1", "form"), ("2", "form"), ("3", "other")] {
-        type_in(&ann, text, "a", origin);
-    }
-    type_at_end(&ann, "4", "a");
-    type_at_end(&ann, "5", "a");
-    assert_eq!(ann.undo_depth(), 4);
-    ann.undo().of("form").commit().unwrap();
-    assert_eq!(shown(&ann, "a"), "345");
-    ann.undo().commit().unwrap();
-    assert_eq!(shown(&ann, "a"), "3");
-}
-
-#[test]
 fn undo_06_a_key_stands_for_the_undo_in_its_scope() {
     let [ann] = editors();
     type_at_end(&ann, "1", "a");
@@ -483,51 +423,6 @@ fn undo_06_an_editor_that_locks_nodes_undoes_in_a_scope_beside_a_lock_outside() 
     assert!(typing.unwrap());
     drop(job);
     assert_eq!(texts(&ann), "a b c d2 e");
-}
-
-#[test]
-fn undo_06_an_undo_in_a_scope_that_finds_nothing_keeps_the_group_whole() {
-    let [ann] = editors();
-    let group = ann.group_named("form");
-    type_at_end(&ann, "1", "a");
-    for nothing in [ann.undo().of("other"), ann.undo().within("two")] {
-        assert!(matches!(nothing.commit(), Err(UndoError::NothingToUndo)));
-    }
-    type_at_end(&ann, "2", "b");
-    drop(group);
-    assert_eq!(ann.undo_depth(), 1);
-    ann.undo().of("form").commit().unwrap();
-    assert_eq!(texts(&ann), "a b c d e");
-}
-
-#[test]
-fn undo_06_each_entry_of_a_named_group_has_its_name() {
-    let [ann] = editors();
-    let group = ann.group_named("form");
-    type_at_end(&ann, "1", "a");
-    ann.undo().of("form").commit().unwrap();
-    type_at_end(&ann, "2", "b");
-    type_in(&ann, "3", "b", "other");
-    drop(group);
-    type_at_end(&ann, "4", "d");
-    ann.undo().of("form").commit().unwrap();
-    assert_eq!(texts(&ann), "a b c d4 e");
-    let nothing = ann.undo().of("form").commit();
-    assert!(matches!(nothing, Err(UndoError::NothingToUndo)));
-}
-
-#[test]
-fn undo_06_a_group_without_a_name_has_that_of_its_first_origin() {
-    let [ann] = editors();
-    let group = ann.group();
-    type_at_end(&ann, "1", "a");
-    type_in(&ann, "2", "b", "form");
-    type_in(&ann, "3", "d", "other");
-    drop(group);
-    let nothing = ann.undo().of("other").commit();
-    assert!(matches!(nothing, Err(UndoError::NothingToUndo)));
-    ann.undo().of("form").commit().unwrap();
-    assert_eq!(texts(&ann), "a b c d e");
 }
 
 /// The undo finds the edit in the queue of the commits that are not recorded yet.
