@@ -14,6 +14,16 @@ use doclock::{
 };
 use serde_json::{Value, json};
 
+/// A pattern whose search computes each step anew, and such a text.
+fn slow() -> (Pattern, String) {
+    let pattern = "(?:[\u{10400}-\u{1F600}]|\u{1F600}[\u{10400}-\u{1F600}]{250})*$";
+    let letters = (0..500_u32).map(|nth| match (nth.wrapping_mul(2_654_435_761) >> 13) & 1 {
+        0 => '\u{10400}',
+        _ => '\u{1F600}',
+    });
+    (Pattern::new(pattern), letters.collect())
+}
+
 /// Far more than any test needs.
 const ENOUGH: usize = 1 << 30;
 
@@ -483,6 +493,22 @@ fn transaction_04_batches_on_nodes_and_under_a_lock_have_limits() {
     assert_eq!(exceeded(&error).limit, Limit::Nodes);
     store.release_lock(lock).unwrap();
     assert_eq!(store.version(), 1);
+}
+
+/// Two thousand rules of sixty bytes held the lock for ten seconds.
+#[test]
+fn transaction_04_searches_that_look_at_much_of_a_pattern_stop_at_the_limit() {
+    let (pattern, text) = slow();
+    let text = || create(text_node("x", text.as_str()).with_id("t"));
+    let mut rule = InputRule::new(pattern.clone(), InputEffect::Replace("x".into()));
+    rule.pattern = Pattern::new(format!("{}z$", pattern.as_str().trim_end_matches('$')));
+    let at = Position::new("t", 500);
+    let rules = apply_input_rules_at(at, std::iter::repeat_n(rule.clone(), 200));
+    assert_eq!(refused(Limits::new(), vec![text(), rules]), Limit::Steps);
+    let replace = replace_pattern(rule.pattern, "").on("t");
+    let replace = std::iter::repeat_n(replace, 200);
+    let list = std::iter::once(text()).chain(replace).collect();
+    assert_eq!(refused(Limits::new(), list), Limit::Steps);
 }
 
 /// A pattern has a limit of its own, and is no name.

@@ -4,10 +4,12 @@
 //! reads is counted: a search for the end of a match can read far beyond it, and would do so again
 //! for the next match.
 
+mod walk;
+
 use std::ops::Range;
 use std::sync::Arc;
 
-use regex_automata::hybrid::dfa::{Cache, DFA};
+use regex_automata::hybrid::dfa::DFA;
 use regex_automata::hybrid::{self, LazyStateID};
 use regex_automata::util::captures::Captures;
 use regex_automata::util::interpolate;
@@ -18,6 +20,7 @@ use smol_str::SmolStr;
 use crate::brief::Brief;
 use crate::codes::codes;
 use crate::steps::steps;
+use walk::Walk;
 
 /// A regular expression in the syntax of the regex crate. It is compiled when it is created, before
 /// any lock is requested.
@@ -117,6 +120,8 @@ struct Program {
     /// Finds where matches end, and from there where they start.
     ends: DFA,
     starts: DFA,
+    /// The number of parts that a step of an automaton can look at.
+    sizes: [usize; 2],
 }
 
 impl Pattern {
@@ -157,7 +162,8 @@ impl Pattern {
         self.program.as_ref().err()
     }
 
-    /// Returns the matches, in characters, with their replacements, and how many bytes were read.
+    /// Returns the matches, in characters, with their replacements, and the cost of the search in
+    /// bytes that are read.
     #[doc(hidden)]
     pub fn replacements(
         &self,
@@ -182,11 +188,11 @@ impl Pattern {
             room = left.ok_or_else(|| search.output_too_long())?;
             found.push((start..end, replaced));
         }
-        Ok((found, Self::MAX_SEARCH - search.left))
+        Ok((found, search.cost()))
     }
 
     /// Returns the groups of the first match from a byte on, in bytes, the whole match first, if it
-    /// ends with the text and is not empty, and how many bytes were read.
+    /// ends with the text and is not empty, and the cost of the search in bytes that are read.
     pub(crate) fn groups_at_end(
         &self,
         text: &str,
@@ -201,7 +207,7 @@ impl Pattern {
             Some(whole) => Some(search.groups(whole)?.iter().map(span_range).collect()),
             None => None,
         };
-        Ok((groups, Self::MAX_SEARCH - search.left))
+        Ok((groups, search.cost()))
     }
 }
 
@@ -247,10 +253,12 @@ impl Program {
             .dfa(dfa)
             .build(source)
             .map_err(|_| Self::too_large(source))?;
+        let (ends, starts) = (both.forward().clone(), both.reverse().clone());
         Ok(Self {
             groups,
-            ends: both.forward().clone(),
-            starts: both.reverse().clone(),
+            sizes: [&ends, &starts].map(|dfa| walk::size(dfa.get_nfa())),
+            ends,
+            starts,
         })
     }
 
@@ -267,14 +275,16 @@ struct Search<'a> {
     source: &'a SmolStr,
     program: &'a Program,
     text: &'a str,
-    ends: Cache,
-    starts: Cache,
+    ends: Walk<'a>,
+    starts: Walk<'a>,
     groups: Option<Captures>,
     /// Where the search continues, and where the last match ended.
     at: usize,
     last: Option<usize>,
     /// How many bytes may still be read.
     left: usize,
+    /// The cost of the bytes that the crate read.
+    by_crate: usize,
 }
 
 /// Why the automata reached no result.
@@ -291,13 +301,21 @@ impl<'a> Search<'a> {
             source,
             program,
             text,
-            ends: program.ends.create_cache(),
-            starts: program.starts.create_cache(),
+            ends: Walk::new(&program.ends),
+            starts: Walk::new(&program.starts),
             groups: None,
             at: 0,
             last: None,
             left: Pattern::MAX_SEARCH,
+            by_crate: 0,
         }
+    }
+
+    /// The cost so far, in bytes that are read.
+    fn cost(&self) -> usize {
+        let [ends, starts] = self.program.sizes;
+        let computed = self.ends.cost(ends) + self.starts.cost(starts);
+        Pattern::MAX_SEARCH - self.left + computed + self.by_crate
     }
 
     /// The next match. It may be empty, but not at the end of the last one.
@@ -345,14 +363,16 @@ impl<'a> Search<'a> {
 
     /// The end of the first match that the syntax prefers.
     fn find_end(&mut self) -> Result<Option<usize>, Stop> {
-        let dfa = &self.program.ends;
         let input = self.input(self.at..self.text.len());
-        let mut state = dfa.start_state_forward(&mut self.ends, &input)?;
+        let mut state = self
+            .ends
+            .dfa
+            .start_state_forward(&mut self.ends.cache, &input)?;
         let mut end = None;
         for (place, byte) in (self.at..).zip(&self.text.as_bytes()[self.at..]) {
             self.left = self.left.checked_sub(1).ok_or(Stop::Effort)?;
             steps(1);
-            state = dfa.next_state(&mut self.ends, state, *byte)?;
+            state = self.ends.next(state, *byte)?;
             match state.is_tagged().then(|| Tag::of(state)) {
                 Some(Tag::Match) => end = Some(place),
                 Some(Tag::Dead) => return Ok(end),
@@ -360,7 +380,7 @@ impl<'a> Search<'a> {
                 Some(Tag::Other) | None => {}
             }
         }
-        let state = dfa.next_eoi_state(&mut self.ends, state)?;
+        let state = self.ends.dfa.next_eoi_state(&mut self.ends.cache, state)?;
         Ok(if state.is_match() {
             Some(self.text.len())
         } else {
@@ -370,15 +390,17 @@ impl<'a> Search<'a> {
 
     /// The start of the match with this end: the first position from which that end is reached.
     fn find_start(&mut self, end: usize) -> Result<usize, Stop> {
-        let dfa = &self.program.starts;
         let input = self.input(self.at..end).anchored(Anchored::Yes);
-        let mut state = dfa.start_state_reverse(&mut self.starts, &input)?;
+        let mut state = self
+            .starts
+            .dfa
+            .start_state_reverse(&mut self.starts.cache, &input)?;
         let mut start = end;
         let bytes = self.text.as_bytes();
         for place in (self.at..end).rev() {
             self.left = self.left.checked_sub(1).ok_or(Stop::Effort)?;
             steps(1);
-            state = dfa.next_state(&mut self.starts, state, bytes[place])?;
+            state = self.starts.next(state, bytes[place])?;
             match state.is_tagged().then(|| Tag::of(state)) {
                 Some(Tag::Match) => start = place + 1,
                 Some(Tag::Dead) => return Ok(start),
@@ -388,8 +410,11 @@ impl<'a> Search<'a> {
         }
         // A state reports a match one byte late.
         let state = match self.at.checked_sub(1) {
-            Some(before) => dfa.next_state(&mut self.starts, state, bytes[before])?,
-            None => dfa.next_eoi_state(&mut self.starts, state)?,
+            Some(before) => self.starts.next(state, bytes[before])?,
+            None => self
+                .starts
+                .dfa
+                .next_eoi_state(&mut self.starts.cache, state)?,
         };
         match () {
             () if state.is_match() => Ok(self.at),
@@ -442,8 +467,11 @@ impl<'a> Search<'a> {
         Input::new(self.text).range(range)
     }
 
+    /// Counts bytes that the crate reads. Its fastest automata look at few parts for each: an
+    /// eighth of all is counted.
     fn spend(&mut self, bytes: usize) -> Result<(), Stop> {
         steps(bytes);
+        self.by_crate += Walk::of(bytes, self.program.sizes[0] / 8);
         self.left = self.left.checked_sub(bytes).ok_or(Stop::Effort)?;
         Ok(())
     }
