@@ -251,14 +251,14 @@ impl Model {
             }
             3 => {
                 // Two moves to one section could differ in the place there, which is not modelled.
-                let hidden = |to: usize| {
+                let is_repeated = |to: usize| {
                     let mut all = self.changes.iter().filter(|it| it.text == text);
-                    let is_it = |what| matches!(what, What::Move(other) if other == to);
-                    all.any(|it| is_it(it.what) && !self.is_in_effect(it, None))
+                    all.any(|it| matches!(it.what, What::Move(other) if other == to))
                 };
                 let to = dice.below(SECTIONS.len());
                 let is_first = to == text % SECTIONS.len();
-                (to != page.parents[text] && !is_first && !hidden(to)).then_some(What::Move(to))
+                let is_new = to != page.parents[text] && !is_first && !is_repeated(to);
+                is_new.then_some(What::Move(to))
             }
             _ => Some(What::Set(fresh)),
         }
