@@ -319,6 +319,44 @@ fn a_position_at_the_seam_of_a_join_returns_to_its_half() {
     }
 }
 
+/// A redo of a split can make a node again that was deleted meanwhile, with other text.
+#[test]
+fn a_position_in_a_deleted_node_stays_deleted_when_a_split_makes_the_node_again() {
+    let store = keeping(&["Io and Europa"]);
+    let ann = Editor::new(store.clone(), "ann");
+    let text = texts(&store.snapshot())[0].id().clone();
+    let split = ann.execute(split_text_node(3).on(&text)).unwrap().changes;
+    let right = texts(&store.snapshot())[1].id().clone();
+    let deleted = ann.execute(delete_node().on(&right)).unwrap().changes;
+    let changes: Vec<Change> = [&split, &deleted, &split].map(|it| it.to_vec()).concat();
+    for side in [Side::Before, Side::After] {
+        let found = Position::new(text.clone(), 8).mapped(&changes, side);
+        assert!(found.is_deleted, "{side:?}: {found:?}");
+    }
+}
+
+/// Ann deletes two texts that Bob has joined, and brings them back after his undo.
+#[test]
+fn a_position_at_the_end_of_a_text_that_comes_back_in_two_nodes_is_not_in_its_middle() {
+    let store = keeping(&["Io", "Europa"]);
+    let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+    let view = store.snapshot();
+    let ids: Vec<_> = view.children("p").map(|text| text.id().clone()).collect();
+    run(&bob, merge_text_nodes(&ids[1]).on(&ids[0]));
+    let (version, position) = (store.version(), Position::new(ids[0].clone(), 8));
+    run(&ann, delete_node().on(&ids[0]));
+    bob.undo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    bob.redo().commit().unwrap();
+    let now = store.snapshot();
+    assert_eq!(now.node(&ids[0]).unwrap().text(), &"IoEuropa");
+    for side in [Side::Before, Side::After] {
+        let found = now.map_position(&store, version, &position, side).unwrap();
+        let is_at_end = found.position == Some(position.clone());
+        assert!(found.is_deleted || is_at_end, "{side:?}: {found:?}");
+    }
+}
+
 /// A position with the letter on its side, if it is not at the edge of its text.
 struct Known {
     version: u64,

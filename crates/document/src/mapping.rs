@@ -198,11 +198,7 @@ impl TrackedPosition {
                 }
                 Change::InsertSubtree { nodes, .. } => {
                     for node in nodes {
-                        if let Some(gone) = self.letters.come_back(node.id()) {
-                            let (at, [removed, inserted]) = difference(&gone, node.text());
-                            let splice = (at, &*removed, &*inserted);
-                            self.splice(node.id(), splice, version, is_undo);
-                        }
+                        self.come_back(node.id(), node.text(), version, is_undo);
                     }
                 }
                 Change::SpliceText {
@@ -212,6 +208,11 @@ impl TrackedPosition {
                     inserted,
                     ..
                 } => self.splice(id, (*at, removed, inserted), version, is_undo),
+                Change::SplitNode { right, .. } => {
+                    // A node that was deleted can be there again, with the text of another one.
+                    self.come_back(&right.id, &Text::default(), version, is_undo);
+                    change.each_sequence_edit(|edit| self.follow_structure(&edit));
+                }
                 _ => change.each_sequence_edit(|edit| self.follow_structure(&edit)),
             }
         }
@@ -230,6 +231,31 @@ impl TrackedPosition {
             self.position = Position::new(node, offset + behind);
         } else if let Some((start, end)) = self.letters.room(&self.position.node_id) {
             self.position.offset = self.position.offset.clamp(start, end);
+        }
+    }
+
+    /// Follows a node that was deleted, if it was, and is there again with this text.
+    fn come_back(&mut self, id: &NodeId, text: &Text, version: u64, is_undo: bool) {
+        if let Some(gone) = self.letters.come_back(id) {
+            let (at, [removed, inserted]) = difference(&gone, text);
+            let splice = (at, &*removed, &*inserted);
+            self.stay_beside_a_letter(id, gone.len(), splice);
+            self.splice(id, splice, version, is_undo);
+        }
+    }
+
+    /// At an end of a text that came back without the letters there, it stays beside the last one:
+    /// that can be in another text now.
+    fn stay_beside_a_letter(&mut self, id: &NodeId, len: usize, (at, removed, _): Splice<'_>) {
+        let end = at + removed.chars().count();
+        let offset = self.position.offset;
+        if *id != self.position.node_id || at == end || self.letters.is_deleted() {
+            return;
+        }
+        match self.side {
+            Side::After if offset == len && end == len => self.side = Side::Before,
+            Side::Before if offset == 0 && at == 0 => self.side = Side::After,
+            _ => {}
         }
     }
 

@@ -332,8 +332,11 @@ impl Letters {
             return;
         };
         let index = text.border(at);
-        let runs = text.runs.split_off(index);
-        self.texts.retain(|it| it.id != *right);
+        let mut runs = text.runs.split_off(index);
+        // Deleted letters of a node of this id.
+        if let Some(before) = self.texts.iter().position(|it| it.id == *right) {
+            runs.append(&mut self.texts.remove(before).runs);
+        }
         let right = TrackedText::new(right.clone());
         self.texts.push(TrackedText { runs, ..right });
     }
