@@ -315,7 +315,6 @@ impl DataStore {
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
-        let session = publication.session.as_ref();
         let unit = session.and_then(|of| of.unit.as_ref());
         let origin = session.map(|of| of.id);
         let newest = session.and_then(|of| of.reversal.newest.as_ref());

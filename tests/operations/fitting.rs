@@ -68,7 +68,8 @@ fn done(editor: &Editor, operation: Operation) {
     editor.redo().commit().unwrap();
 }
 
-fn refused(editor: &Editor, operation: Operation) -> OperationError {
+/// The error of an operation that changes nothing.
+pub(super) fn refused(editor: &Editor, operation: Operation) -> OperationError {
     let before = image(&editor.store().snapshot());
     let error = editor.execute([operation]).unwrap_err();
     assert_eq!(image(&editor.store().snapshot()), before);

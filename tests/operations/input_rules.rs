@@ -9,10 +9,12 @@ use doclock::transaction::{
     Capture, InputEffect, InputRule, InputTarget, Operation, OperationError, PatternError,
     TransactionError, TransactionResult, parse_operations,
 };
-use doclock::{DataStore, Editor, NodeId, StoreOptions, TransactionManager, View, dsl::*};
+use doclock::{Editor, NodeId, StoreOptions, TransactionManager, View, dsl::*};
 use serde_json::json;
 
-use crate::common::{image, text};
+use super::fitting::refused;
+use super::stored_marks::opened;
+use crate::common::text;
 
 fn schema() -> Schema {
     let line = || NodeType::new().group("block").content("text*");
@@ -59,16 +61,6 @@ fn rules() -> Vec<InputRule> {
     let mut rules: Vec<InputRule> = serde_json::from_value(rules).unwrap();
     rules.extend(InputRule::typographic(["raw"]));
     rules
-}
-
-fn opened(options: StoreOptions, blocks: impl IntoIterator<Item = NodeSpec>) -> Editor {
-    let store = DataStore::with_options(options.session(7));
-    let editor = Editor::new(store, "ann");
-    let page = element("page", blocks).with_id("page");
-    editor
-        .execute([create(page), set_root().on("page")])
-        .unwrap();
-    editor
 }
 
 fn page(blocks: impl IntoIterator<Item = NodeSpec>) -> Editor {
@@ -125,16 +117,6 @@ fn typed_at(editor: &Editor, id: &str, offset: usize, text: &str) -> String {
     editor.select(Selection::caret(id, offset)).unwrap();
     types(editor, text);
     outline(editor)
-}
-
-fn refused(editor: &Editor, operation: Operation) -> OperationError {
-    let before = image(&editor.store().snapshot());
-    let error = editor.execute([operation]).unwrap_err();
-    assert_eq!(image(&editor.store().snapshot()), before);
-    match error {
-        TransactionError::Operation { cause, .. } => cause,
-        other => panic!("{other}"),
-    }
 }
 
 /// Runs rules at the end of a text, and returns whether they changed anything.

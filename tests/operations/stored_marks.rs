@@ -25,7 +25,8 @@ fn schema() -> Schema {
         .unwrap()
 }
 
-fn opened(options: StoreOptions, blocks: impl IntoIterator<Item = NodeSpec>) -> Editor {
+/// An editor of a page with these blocks.
+pub(super) fn opened(options: StoreOptions, blocks: impl IntoIterator<Item = NodeSpec>) -> Editor {
     let store = DataStore::with_options(options.session(7));
     let editor = Editor::new(store, "ann");
     let page = element("page", blocks).with_id("page");

@@ -3,7 +3,6 @@
 use doclock::transaction::{Capture, InputEffect, InputRule, InputTarget};
 
 /// What the rules make, if a document has it.
-#[derive(Default)]
 pub(crate) struct RuleTargets {
     pub(crate) quote: Option<InputTarget>,
     pub(crate) bullet_list: Option<InputTarget>,

@@ -85,13 +85,18 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
         let Some(typed) = TypedText::before(on, schema.as_deref(), &caret)? else {
             return Ok(());
         };
+        // The same before each rule, because one that is refused is taken back.
+        let mut before = None;
         for rule in &self.rules {
             let (groups, looked_at) = typed.find(rule)?;
             on.spend(Limit::Steps, |_| cost::RULE + looked_at / cost::BYTES)?;
             let Some(groups) = groups else { continue };
             let schema = schema.as_deref();
             let made = on.changes().len();
-            let before = check(on)?;
+            let before = match before {
+                Some(ref before) => before,
+                None => before.insert(check(on)?),
+            };
             // What was made before it turned out not to fit is taken back.
             let outcome = on.all_or_nothing(|on| {
                 match apply(on, schema, &typed, rule, &groups) {
@@ -101,11 +106,11 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
                 }
                 let mut changes = on.changes()[made..].iter();
                 // Later operations can complete what earlier ones began.
-                let is_valid = |after: &Checked| after.is_ok() || *after == before;
-                match changes.any(Change::is_of_the_document) && is_valid(&check(on)?) {
-                    true => on.set_no_typing(),
-                    false => return Err(None),
+                let is_valid = |after: &Checked| after.is_ok() || after == before;
+                if !changes.any(Change::is_of_the_document) || !is_valid(&check(on)?) {
+                    return Err(None);
                 }
+                on.set_no_typing();
                 Ok(())
             });
             match outcome {
