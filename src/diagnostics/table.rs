@@ -14,8 +14,8 @@ use crate::id::{FencingToken, LockId, OwnerId};
 use crate::lock::keyed::HeldKey;
 use crate::lock::limiter::LimiterSnapshot;
 use crate::lock::{
-    CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, QueueEntry, WaiterKind,
-    WaitingRequest,
+    CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, QueueEntry, ThreadInfo,
+    WaiterKind, WaitingRequest,
 };
 
 /// How many rows of one kind are printed. The data has more of them.
@@ -136,11 +136,23 @@ impl Table {
                 ..Row::of_holder(closer)
             });
             for subscriber in subscribers.iter().filter(|it| it.closes_lock) {
-                self.text(format_args!("closed by the {}", SubscriberLag(subscriber)));
+                let site = subscriber.call_site.as_ref();
+                match site.is_some_and(|site| *site == closer.call_site) {
+                    true => self.text(format_args!(" which has {}", Unread(subscriber))),
+                    false => {
+                        self.text(format_args!(" closed by the {}", SubscriberLag(subscriber)))
+                    }
+                }
             }
         }
         for (nth, waiter) in waiters.iter().take(ROWS).enumerate() {
             self.waiter(waiter, holders);
+            if let overtaking @ 1.. = overtaking(&waiters[..=nth]) {
+                let requests = Count(overtaking as u64, "later request");
+                self.text(format_args!(
+                    " overtaken by {requests} of a higher priority"
+                ));
+            }
             if let Some(thread) = waiter.thread.as_ref().filter(|_| nth < THREADS) {
                 self.text(format_args!(" thread {}", thread.name));
             }
@@ -178,8 +190,14 @@ impl Table {
             ..Row::of_holder(holder)
         });
         // The rows of the waiters say where it waits here.
-        if let Some(thread) = thread.as_ref().filter(|_| !waits_here) {
-            self.text(format_args!(" {thread}"));
+        match thread {
+            _ if waits_here || holder.untaken => {}
+            Some(thread) if thread.waits => self.text(format_args!(" {thread}")),
+            Some(thread) => {
+                self.text(format_args!(" {thread}, which waits in no lock of doclock"));
+            }
+            None => self
+                .text(" no thread: held by a task, by its id or unbound, or its thread has ended"),
         }
     }
 
@@ -255,23 +273,26 @@ impl Table {
             return;
         };
         let ago = ShortDuration(last.refused_for);
-        let text = "each waits for the next, the last for the first";
-        self.title("DEADLOCK", format_args!("refused {ago} ago: {text}"));
+        let text = "each waited for the next, the last for the first";
+        self.title("DEADLOCK", format_args!("{ago} ago, {text}"));
         let links = &last.deadlock.links;
         let nexts = links.iter().cycle().skip(1);
-        for (link, next) in links.iter().zip(nexts).take(ROWS) {
+        for (nth, (link, next)) in links.iter().zip(nexts).take(ROWS).enumerate() {
             let wait = &link.waits_for;
             let node = wait.node.as_ref().map(|id| format!("{id} ({})", wait.mode));
             self.row(&Row {
-                mark: "holds".to_owned(),
+                mark: if nth == 0 { "refused" } else { "waited" }.to_owned(),
                 id: Some(link.lock_id),
                 owner: &link.owner_id,
                 label: link.label.as_deref(),
                 since: ShortDuration(link.held_for).to_string(),
                 left: None,
                 call_site: &link.call_site,
-                notes: vec![format!("waits for {}", short(next.lock_id))],
-                nodes: node.into_iter().collect(),
+                notes: vec![format!("for {}", short(next.lock_id))],
+                nodes: node
+                    .into_iter()
+                    .map(|node| format!("wanted {node}"))
+                    .collect(),
                 node_count: 0,
             });
         }
@@ -421,6 +442,7 @@ impl Table {
                 call_site: Some(&holder.call_site),
                 waiting: held.waiting,
                 first_waiter: held.first_waiter.as_ref(),
+                thread: held.thread.as_ref(),
                 note: holder.untaken.then_some("task not polled"),
             }
         });
@@ -443,6 +465,7 @@ impl Table {
                 call_site: permit.map(|permit| &permit.call_site),
                 waiting: key.queued,
                 first_waiter: None,
+                thread: permit.and_then(|permit| permit.thread.as_ref()),
                 note: None,
             }
         });
@@ -463,6 +486,9 @@ impl Table {
             let notes = waiting.into_iter().chain(row.note.map(str::to_owned));
             let line = key_cells(row.key, &row.text, &row.since, &site);
             self.0.push(line.rest(notes.collect::<Vec<_>>().join(", ")));
+            if let Some(thread) = row.thread {
+                self.0.push(Line::default().gap(33).rest(thread));
+            }
             if let Some(first) = row.first_waiter {
                 let owner = owner_cell(&first.owner_id, first.label.as_deref());
                 let waited = ShortDuration(first.wait_time).to_string();
@@ -482,13 +508,17 @@ impl Table {
             self.title(
                 name,
                 format_args!(
-                    "granted {}, timed out {}, cancelled {}, rejected {}, refused {}, revoked {}",
+                    "granted {}, timed out {}, cancelled {}, rejected {}, refused {}, revoked {}{}",
                     counters.total_acquisitions,
                     counters.total_timeouts,
                     counters.total_cancellations,
                     counters.total_rejections,
                     counters.total_refusals,
-                    counters.total_revocations
+                    counters.total_revocations,
+                    match counters.total_deadlocks {
+                        0 => String::new(),
+                        count => format!(", deadlocks {count}"),
+                    }
                 ),
             );
         }
@@ -504,6 +534,8 @@ struct KeyRow<'a> {
     call_site: Option<&'a CallSite>,
     waiting: usize,
     first_waiter: Option<&'a QueueEntry>,
+    /// The thread of the holder, or of one of the permits.
+    thread: Option<&'a ThreadInfo>,
     note: Option<&'static str>,
 }
 
@@ -571,6 +603,16 @@ fn traits_of(waiter: &WaitingRequest) -> Vec<String> {
     traits.map(str::to_owned).collect()
 }
 
+/// How many requests for the whole lock have overtaken the last of these.
+fn overtaking(waiters: &[WaitingRequest]) -> usize {
+    let number = |waiter: &WaitingRequest| waiter.request.lock_id.number();
+    let whole = waiters.iter().filter(|waiter| waiter.node_count == 0);
+    match waiters.last().filter(|last| last.node_count == 0) {
+        Some(last) => whole.filter(|it| number(it) > number(last)).count(),
+        None => 0,
+    }
+}
+
 /// The first cells of a row.
 fn columns(mark: &str, id: &str, owner: &str, since: &str, left: &str) -> Line {
     // `closes` begins one column before the others.
@@ -601,10 +643,20 @@ impl fmt::Display for SubscriberLag<'_> {
             Filter::Node(id) => write!(f, " on node {id}")?,
             Filter::Subtree(id) => write!(f, " on subtree {id}")?,
         }
+        write!(f, ": {}", Unread(subscriber))
+    }
+}
+
+/// What a subscriber has not read.
+struct Unread<'a>(&'a SubscriberDiagnostics);
+
+impl fmt::Display for Unread<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let subscriber = self.0;
         let (unread, bytes) = (subscriber.unread_commits, Bytes(subscriber.unread_bytes));
-        write!(f, ": {} unread, {bytes}", Count(unread, "commit"))?;
+        write!(f, "{} unread, {bytes}", Count(unread, "commit"))?;
         if let Some(limit) = subscriber.lossless_limit {
-            write!(f, " of {}", Bytes(limit))?;
+            write!(f, ", limit {}", Bytes(limit))?;
         }
         match subscriber.missed {
             0 => Ok(()),
@@ -629,13 +681,17 @@ impl fmt::Display for StateLine<'_> {
                 }
                 write!(f, ", {} waiting", lock.waiters.len())
             }
-            PrimitiveState::Keyed { stats, .. } => write!(
-                f,
-                "keyed lock: {}, {} waiting, {} timed out",
-                Count(stats.active_keys as u64, "active key"),
-                stats.queue_length,
-                stats.total_timeouts
-            ),
+            PrimitiveState::Keyed { stats, .. } => {
+                let keys = Count(stats.active_keys as u64, "active key");
+                let (waiting, timed_out) = (stats.queue_length, stats.total_timeouts);
+                write!(f, "keyed lock: {keys}, {waiting} waiting, ")?;
+                match stats.draining {
+                    0 => {}
+                    1 => f.write_str("1 waits for all, ")?,
+                    calls => write!(f, "{calls} wait for all, ")?,
+                }
+                write!(f, "{timed_out} timed out")
+            }
             PrimitiveState::Limiter(limiter) => {
                 // Without a global limit, that of the only key with calls.
                 let mut used = limiter.keys.iter().filter(|key| key.in_flight > 0);

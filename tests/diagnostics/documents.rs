@@ -251,7 +251,8 @@ fn a_closed_lock_names_the_subscriber_that_closes_it() {
         assert_eq!(closing[0].call_site.as_ref().unwrap().line, line);
         assert_eq!(closing[0].lossless_limit, Some(0));
         let table = diagnostics.to_string();
-        assert!(table.contains("closed by the subscriber from"), "{table}");
+        assert!(table.contains("\n                 which has 1 commit unread, "));
+        assert!(table.contains(", limit 0 B\n"), "{table}");
         let first = "LOCK            closed, 2 requests wait, the longest for ";
         assert!(table.starts_with(first), "{table}");
         drop(reader);

@@ -7,6 +7,7 @@ mod dump;
 mod gated;
 mod registered;
 mod table;
+mod threads;
 
 use std::thread;
 

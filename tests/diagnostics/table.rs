@@ -35,7 +35,7 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
         store.release_lock(id).unwrap();
 
         let lock = id.to_string().split_off("lock-1-".len());
-        let lines: Vec<_> = table.lines().take(6).collect();
+        let lines: Vec<_> = table.lines().take(7).collect();
         let title = format!(
             "LOCK            held, 2 requests wait, the longest for 2.0s (#1 is lock-1-{lock})"
         );
@@ -48,9 +48,11 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
         };
         assert_eq!(words(lines[1]), "id owner (label) for left from");
         assert_eq!(words(lines[2]), "holds #1 ann (import) 2.5s -");
-        assert_eq!(words(lines[3]), "1. #2 ben 2.0s 3.0s behind #1");
-        assert_eq!(words(lines[4]), "thread ui");
-        assert_eq!(words(lines[5]), "2. #3 cem 2.0s - task, behind #2");
+        let by_id = "no thread: held by a task, by its id or unbound, or its thread has ended";
+        assert_eq!(words(lines[3]), by_id);
+        assert_eq!(words(lines[4]), "1. #2 ben 2.0s 3.0s behind #1");
+        assert_eq!(words(lines[5]), "thread ui");
+        assert_eq!(words(lines[6]), "2. #3 cem 2.0s - task, behind #2");
     });
 }
 

@@ -6,6 +6,7 @@
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::ops::Not;
 // Not the model's types: nothing here takes part in a race.
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -30,14 +31,20 @@ pub struct ThreadInfo {
     /// that has a name: that of `StoreOptions::name`, or of `DataStore::register`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub waits_in: Option<SmolStr>,
+    /// Whether the thread waits in a store, a lock or a limiter, with a name or without.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub waits: bool,
 }
 
 impl fmt::Display for ThreadInfo {
     /// Formats as `thread ui, which waits in index`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "thread {}", Brief(&self.name))?;
-        let waits_in = self.waits_in.as_ref();
-        waits_in.map_or(Ok(()), |name| write!(f, ", which waits in {}", Brief(name)))
+        match &self.waits_in {
+            Some(name) => write!(f, ", which waits in {}", Brief(name)),
+            None if self.waits => f.write_str(", which waits in a lock without a name"),
+            None => Ok(()),
+        }
     }
 }
 
@@ -96,6 +103,7 @@ pub fn describe(number: u64) -> Option<ThreadInfo> {
     Some(ThreadInfo {
         name: listed.name.clone(),
         waits_in: name_of(place),
+        waits: place != 0,
     })
 }
 

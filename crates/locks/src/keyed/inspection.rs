@@ -13,9 +13,10 @@ use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
 use crate::caught::{catch, dispose, shown};
 use crate::diagnostics::{BUSY_AFTER, Inspected, KEYS, Primitive, PrimitiveState, Registrable};
 use crate::show::write_durations;
-use crate::stats::write_counts;
+use crate::stats::{is_zero, write_counts};
 use crate::sync::Mutex;
-use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry};
+use crate::threads;
+use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry, ThreadInfo};
 
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
@@ -93,6 +94,7 @@ impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Inspected for KeyedSh
                 let row = HeldKey {
                     key: String::new(),
                     waiting: active.entry.state.waiting(),
+                    thread: threads::describe(active.entry.state.source.thread),
                     holder: active.current(now),
                     first_waiter: active.queue(now).next(),
                 };
@@ -181,6 +183,10 @@ pub struct HeldKey {
     /// The holder of the key.
     #[serde(flatten)]
     pub holder: LockInfo,
+    /// The thread that executes the task, or waited for the key. `None` for a task of an executor,
+    /// for a reserved turn that no thread executes yet, and for a thread that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadInfo>,
     /// The number of requests that wait for their turn at the key.
     pub waiting: usize,
     /// The request at the head of the queue, which waits longest.
@@ -212,6 +218,9 @@ pub struct KeyedStats {
     pub active_keys: usize,
     /// The number of requests that wait for their turn, at all keys.
     pub queue_length: usize,
+    /// How many calls wait for the end of all present tasks, at least: the most in one shard.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub draining: usize,
     /// For how many active keys there is room without allocating. Follows `active_keys` down when
     /// most of it is unused.
     pub capacity: usize,
@@ -230,6 +239,7 @@ impl KeyedStats {
         self.total_joins += shard.state.joins;
         self.active_keys += active;
         self.queue_length += waiting;
+        self.draining = self.draining.max(shard.state.drains.len());
         self.capacity += capacity;
     }
 }

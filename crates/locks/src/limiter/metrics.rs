@@ -8,7 +8,7 @@ use serde::Serialize;
 use crate::sampling::{Measured, Sampling};
 use crate::stats::deref_to_counters;
 use crate::time::{Clock, MonotonicTime};
-use crate::{CallSite, DurationSummary, Samples, millis};
+use crate::{CallSite, DurationSummary, Samples, ThreadInfo, millis};
 
 /// Counters and samples of one key, or of several.
 #[derive(Debug)]
@@ -168,6 +168,10 @@ pub struct PermitSnapshot {
     pub at_least: bool,
     /// The source code location of the request.
     pub call_site: CallSite,
+    /// The thread that requested it, wherever the permit is now. `None` for a task, and for a
+    /// thread that has ended.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub thread: Option<ThreadInfo>,
 }
 
 /// The metrics and the state of a limiter, all of one moment.

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread;
 use std::time::Duration;
 
-use super::state::{Granted, WaitingCall};
+use super::state::{Caller, Granted, WaitingCall};
 use super::{
     CallEvidence, InFlightLimiter, LimiterCounters, LimiterError, LimiterGuard, LimiterKey,
     LimiterLoad,
@@ -39,9 +39,9 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             return Ok(None);
         };
         let hash = Secret.hash_one(key);
-        let (shared, site) = (&self.limiter.0, context.call_site);
+        let (shared, caller) = (&self.limiter.0, Caller::of(context));
         let mut state = shared.state.lock();
-        let granted = state.try_take(&mut self.key, hash, self.weight, site, &shared.clock);
+        let granted = state.try_take(&mut self.key, hash, self.weight, caller, &shared.clock);
         drop(state);
         Ok(granted.map(|granted| {
             let permit = Permit::new(&self.limiter, granted).taken(&context.options);
@@ -51,7 +51,8 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
 
     /// Both endings have tried. A cancelled call is counted here.
     async fn grant_as(self, context: RequestContext) -> Result<Permit<K>, LimiterError> {
-        let (waits_as, site, options) = (context.waits_as, context.call_site, &context.options);
+        let (waits_as, caller, options) =
+            (context.waits_as, Caller::of(&context), &context.options);
         let shared = &self.limiter.0;
         let limit = options.limit(shared.timeout);
         let key = self.key.as_ref().expect("it is taken with the grant");
@@ -85,7 +86,8 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
                     limit: most,
                 });
             }
-            if let Some(slots) = state.try_take(&mut copy, hash, self.weight, site, &shared.clock) {
+            if let Some(slots) = state.try_take(&mut copy, hash, self.weight, caller, &shared.clock)
+            {
                 drop(state);
                 let permit = Permit::new(&self.limiter, slots).taken(options);
                 return Ok(permit.without([copy, self.key]));
@@ -106,7 +108,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             let mailbox = Arc::new(Mailbox::new());
             let waiting = WaitingCall {
                 weight: self.weight,
-                site,
+                caller,
                 since: shared.clock.now(),
                 mailbox: Arc::clone(&mailbox),
                 task: (waits_as == WaiterKind::Task).then_some(deadline),

@@ -24,12 +24,14 @@ use std::time::Duration;
 use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, PermitSnapshot};
 use super::options::{Adaptive, KeyLimit};
 use super::{CallEvidence, LimiterKey, LimiterLoad, Permit};
+use crate::RequestContext;
 use crate::diagnostics::KEYS;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::mailbox::Mailbox;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{Measured, Sampling};
 use crate::shrink;
+use crate::threads;
 use crate::time::{Clock, MonotonicTime};
 use crate::wait::{Reason, WaitDeadline};
 
@@ -81,7 +83,23 @@ impl<K: LimiterKey> Default for AfterLimiterUnlock<K> {
     }
 }
 
-type Site = &'static Location<'static>;
+/// Who requested slots.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Caller {
+    call_site: &'static Location<'static>,
+    /// The number of the thread; zero for a task.
+    thread: u64,
+}
+
+impl Caller {
+    #[inline]
+    pub(super) fn of(context: &RequestContext) -> Self {
+        Self {
+            call_site: context.call_site,
+            thread: context.waits_as.thread(),
+        }
+    }
+}
 
 /// Whether the key of an entry is this one.
 fn is_named<K: PartialEq>(own: &K, key: &Option<K>) -> bool {
@@ -146,7 +164,7 @@ impl<K: LimiterKey> LimiterState<K> {
         key: &mut Option<K>,
         hash: u64,
         weight: usize,
-        site: Site,
+        caller: Caller,
         clock: &Clock,
     ) -> Option<Granted> {
         let limit = self.default_limit;
@@ -167,7 +185,7 @@ impl<K: LimiterKey> LimiterState<K> {
             return None;
         }
         let began = state.metrics(&mut self.others).begin(clock);
-        Some(state.grant(key, weight, site, began))
+        Some(state.grant(key, weight, caller, began))
     }
 
     /// Joins the queue of a key. Takes the key out of `name` if it comes into use. Called only
@@ -324,7 +342,7 @@ impl<K: LimiterKey> LimiterState<K> {
             let metrics = state.metrics(&mut self.others);
             metrics.begin_after(now - waiter.since);
             let began = Some(Measured::once(now));
-            let granted = state.grant(id, waiter.weight, waiter.site, began);
+            let granted = state.grant(id, waiter.weight, waiter.caller, began);
             next.answers.push((waiter.mailbox, Ok(granted)));
             self.update_turn(id);
         }
@@ -406,7 +424,7 @@ impl<K: LimiterKey> LimiterState<K> {
 /// A call in the queue of its key.
 pub(super) struct WaitingCall<K: LimiterKey> {
     pub(super) weight: usize,
-    pub(super) site: Site,
+    pub(super) caller: Caller,
     pub(super) since: MonotonicTime,
     pub(super) mailbox: Arc<CallMailbox<K>>,
     /// The timeout of a task, or that it has none. `None` for a thread.
@@ -422,8 +440,8 @@ pub(super) type LeftCall = Box<(Reason, CallEvidence)>;
 pub(super) struct KeyState<K: LimiterKey> {
     pub(super) queue: Queue<WaitingCall<K>>,
     pub(super) turn: Option<KeyTicket>,
-    /// One of the permits that are held: its call site, and its start as far as it is known.
-    permit: Option<(Site, Option<Measured>)>,
+    /// One of the permits that are held: who requested it, and its start as far as it is known.
+    permit: Option<(Caller, Option<Measured>)>,
     /// Set for a key that was configured by name.
     pub(super) own: Option<Box<OwnQueue>>,
 }
@@ -455,9 +473,15 @@ impl<K: LimiterKey> KeyState<K> {
     }
 
     /// Grants slots. Records the permit, unless another one is on record: a full key has one there.
-    fn grant(&mut self, key: KeyId, weight: usize, site: Site, began: Option<Measured>) -> Granted {
+    fn grant(
+        &mut self,
+        key: KeyId,
+        weight: usize,
+        caller: Caller,
+        began: Option<Measured>,
+    ) -> Granted {
         let is_on_record = self.permit.is_none();
-        self.permit.get_or_insert((site, began));
+        self.permit.get_or_insert((caller, began));
         Granted {
             key,
             weight,
@@ -468,12 +492,13 @@ impl<K: LimiterKey> KeyState<K> {
 
     /// Returns the permit on record. Its hold is measured from here on, if it was not before.
     fn observe(&mut self, now: MonotonicTime) -> Option<PermitSnapshot> {
-        let (site, began) = self.permit.as_mut()?;
+        let (caller, began) = self.permit.as_mut()?;
         let began = began.get_or_insert(Measured { at: now, weight: 0 });
         Some(PermitSnapshot {
             held_for: now - began.at,
             at_least: began.weight == 0,
-            call_site: (*site).into(),
+            call_site: caller.call_site.into(),
+            thread: threads::describe(caller.thread),
         })
     }
 
