@@ -94,16 +94,52 @@ impl FilePlace {
             let message = format!("{what}: {path}");
             Err(JournalError::new(JournalErrorKind::Moved, message))
         };
-        match fs::metadata(&self.path) {
+        match found(&self.path) {
             Err(error) if is_missing(&error) => moved("the file was removed"),
             Err(error) => Err(error.into()),
-            Ok(found) if identity(&found) != self.identity => {
+            Ok((_, identity)) if identity != self.identity => {
                 moved("another file has replaced the file")
             }
-            Ok(found) if found.len() < len => moved("the file was cut off"),
+            Ok((found, _)) if found < len => moved("the file was cut off"),
             Ok(_) => Ok(()),
         }
     }
+}
+
+/// The length and the identity of the file at a path.
+///
+/// It does not ask for the times of the file. Since version 6.13, Linux gives the next write after
+/// such a question a time of its own ([multigrain timestamps]), and the sync then writes the inode,
+/// too: a commit took 200 µs in place of 160.
+///
+/// [multigrain timestamps]: https://docs.kernel.org/filesystems/multigrain-ts.html
+#[cfg(target_os = "linux")]
+fn found(path: &Path) -> io::Result<(u64, FileIdentity)> {
+    use rustix::fs::{AtFlags, CWD, StatxFlags, makedev, statx};
+    use rustix::io::Errno;
+
+    match statx(
+        CWD,
+        path,
+        AtFlags::empty(),
+        StatxFlags::INO | StatxFlags::SIZE,
+    ) {
+        Ok(found) => {
+            let device = makedev(found.stx_dev_major, found.stx_dev_minor);
+            Ok((found.stx_size, Some((device, found.stx_ino))))
+        }
+        // Before version 4.11, or in a sandbox that does not know the call.
+        Err(Errno::NOSYS | Errno::PERM) => with_times(path),
+        Err(error) => Err(error.into()),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+use with_times as found;
+
+fn with_times(path: &Path) -> io::Result<(u64, FileIdentity)> {
+    let found = fs::metadata(path)?;
+    Ok((found.len(), identity(&found)))
 }
 
 #[cfg(unix)]
