@@ -5,6 +5,7 @@ mod common;
 
 mod events;
 mod ids;
+mod kept;
 mod order;
 mod parents;
 mod root;

@@ -1,10 +1,11 @@
 //! The table of all nodes of one version.
 //!
 //! Generated ids count up, so their nodes are stored in pages of neighbours, and only the pages are
-//! hashed. Compared with one hash entry per node, this halves the memory of a million nodes. It
-//! keeps neighbours in a document close in memory, and reduces what a commit copies while a
-//! snapshot lives (crates/bench/LOG.md, "The table of nodes"). Custom ids are hashed one by one.
-//! An empty page is dropped, so deleted ids take no memory.
+//! hashed. Compared with one hash entry per node, this halves the memory of a million nodes, and
+//! keeps neighbours in a document close in memory. A page is a tree of three levels: beside a new
+//! snapshot, a commit copies three branches of 16 pointers (crates/bench/LOG.md, "The table of
+//! nodes"). Custom ids are hashed one by one. An empty branch is dropped, so deleted ids take no
+//! memory.
 
 use std::sync::Arc;
 
@@ -21,7 +22,8 @@ pub(super) struct Nodes {
     len: usize,
 }
 
-const PAGE: u64 = 32;
+/// How many ids of neighbours are in one page.
+const PAGE: u64 = <Page as Tree>::SPAN as u64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct PageKey {
@@ -29,11 +31,7 @@ struct PageKey {
     page: u64,
 }
 
-#[derive(Clone, Debug, Default)]
-struct Page {
-    slots: [Option<Arc<Node>>; PAGE as usize],
-    used: usize,
-}
+type Page = Branch<Branch<Branch<Node>>>;
 
 impl PageKey {
     fn locate(session: u32, counter: u64) -> (Self, usize) {
@@ -53,7 +51,7 @@ impl Nodes {
         match &id.0 {
             Repr::Generated { session, counter } => {
                 let (key, slot) = PageKey::locate(*session, *counter);
-                self.pages.get(&key)?.slots[slot].as_ref()
+                self.pages.get(&key)?.get(slot)
             }
             Repr::Short(_) | Repr::Long(_) => self.custom.get(id),
         }
@@ -67,10 +65,7 @@ impl Nodes {
                     Some(page) => page,
                     None => self.pages.entry(key).or_default(),
                 };
-                let page = Arc::make_mut(page);
-                let before = page.slots[slot].replace(node);
-                page.used += usize::from(before.is_none());
-                before
+                Arc::make_mut(page).insert(slot, node)
             }
             Repr::Short(_) | Repr::Long(_) => match self.custom.get_mut(&node.id) {
                 Some(place) => Some(std::mem::replace(place, node)),
@@ -86,7 +81,7 @@ impl Nodes {
             Repr::Generated { session, counter } => {
                 let (key, slot) = PageKey::locate(*session, *counter);
                 let page = self.pages.get_mut(&key);
-                page.and_then(|page| Arc::make_mut(page).slots[slot].as_mut())
+                page.and_then(|page| Arc::make_mut(page).get_mut(slot))
             }
             Repr::Short(_) | Repr::Long(_) => self.custom.get_mut(id),
         };
@@ -106,9 +101,8 @@ impl Nodes {
 
     fn remove_from_page(&mut self, key: PageKey, slot: usize) -> Option<Arc<Node>> {
         let page = Arc::make_mut(self.pages.get_mut(&key)?);
-        let removed = page.slots[slot].take()?;
-        page.used -= 1;
-        if page.used == 0 {
+        let removed = page.remove(slot)?;
+        if page.is_empty() {
             self.pages.remove(&key);
         }
         Some(removed)
@@ -121,17 +115,123 @@ impl Nodes {
         let Some((key, page)) = pages.max_by_key(|(key, _)| key.page) else {
             return 0;
         };
-        let slot = page.slots.iter().rposition(Option::is_some);
-        key.page * PAGE + slot.unwrap_or(0) as u64
+        key.page * PAGE + page.last().unwrap_or(0) as u64
     }
 
     /// All nodes, in no particular order.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
-        let paged = self
-            .pages
-            .values()
-            .flat_map(|page| page.slots.iter().flatten());
+        let paged = self.pages.values().flat_map(|page| page.iter());
         paged.chain(self.custom.values())
+    }
+}
+
+/// A node of a tree of nodes. A change copies one branch of each level, if another version has it.
+#[derive(Clone, Debug)]
+struct Branch<T>([Option<Arc<T>>; WIDTH]);
+
+/// More would copy more pointers, fewer would make the tree deeper.
+const WIDTH: usize = 16;
+
+/// Nodes by their places, from zero to `SPAN`, exclusive.
+trait Tree: Default {
+    const SPAN: usize;
+
+    fn get(&self, place: usize) -> Option<&Arc<Node>>;
+
+    /// As [`get`](Self::get). Copies what another version has.
+    fn get_mut(&mut self, place: usize) -> Option<&mut Arc<Node>>;
+
+    fn insert(&mut self, place: usize, node: Arc<Node>) -> Option<Arc<Node>>;
+
+    /// Removes a node, with each branch that is empty then.
+    fn remove(&mut self, place: usize) -> Option<Arc<Node>>;
+
+    /// The last place that has a node.
+    fn last(&self) -> Option<usize>;
+
+    fn iter(&self) -> impl Iterator<Item = &Arc<Node>>;
+
+    fn is_empty(&self) -> bool;
+}
+
+impl<T> Default for Branch<T> {
+    fn default() -> Self {
+        Self([const { None }; WIDTH])
+    }
+}
+
+impl Tree for Branch<Node> {
+    const SPAN: usize = WIDTH;
+
+    fn get(&self, place: usize) -> Option<&Arc<Node>> {
+        self.0[place].as_ref()
+    }
+
+    fn get_mut(&mut self, place: usize) -> Option<&mut Arc<Node>> {
+        self.0[place].as_mut()
+    }
+
+    fn insert(&mut self, place: usize, node: Arc<Node>) -> Option<Arc<Node>> {
+        self.0[place].replace(node)
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Arc<Node>> {
+        self.0[place].take()
+    }
+
+    fn last(&self) -> Option<usize> {
+        self.0.iter().rposition(Option::is_some)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.0.iter().flatten()
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
+    }
+}
+
+impl<T: Tree + Clone> Tree for Branch<T> {
+    const SPAN: usize = WIDTH * T::SPAN;
+
+    #[inline]
+    fn get(&self, place: usize) -> Option<&Arc<Node>> {
+        self.0[place / T::SPAN].as_ref()?.get(place % T::SPAN)
+    }
+
+    #[inline]
+    fn get_mut(&mut self, place: usize) -> Option<&mut Arc<Node>> {
+        let part = self.0[place / T::SPAN].as_mut()?;
+        Arc::make_mut(part).get_mut(place % T::SPAN)
+    }
+
+    fn insert(&mut self, place: usize, node: Arc<Node>) -> Option<Arc<Node>> {
+        let part = self.0[place / T::SPAN].get_or_insert_default();
+        Arc::make_mut(part).insert(place % T::SPAN, node)
+    }
+
+    fn remove(&mut self, place: usize) -> Option<Arc<Node>> {
+        let slot = &mut self.0[place / T::SPAN];
+        let part = Arc::make_mut(slot.as_mut()?);
+        let removed = part.remove(place % T::SPAN);
+        if part.is_empty() {
+            *slot = None;
+        }
+        removed
+    }
+
+    fn last(&self) -> Option<usize> {
+        let slot = self.0.iter().rposition(Option::is_some)?;
+        Some(slot * T::SPAN + self.0[slot].as_ref()?.last()?)
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
+        self.0.iter().flatten().flat_map(|part| part.iter())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.iter().all(Option::is_none)
     }
 }
 
