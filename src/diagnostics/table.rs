@@ -21,6 +21,9 @@ use crate::lock::{
 /// How many rows of one kind are printed. The data has more of them.
 const ROWS: usize = 12;
 
+/// Where the thread of a holder is that waits in no lock.
+const NOT_IN_DOCLOCK: &str = "not waiting in doclock: it runs, or waits for something else";
+
 /// Of how many waiters the thread is printed.
 const THREADS: usize = 3;
 
@@ -165,6 +168,7 @@ impl Table {
             holder,
             in_transaction,
             thread,
+            thread_ended,
             hold_limit,
             nodes,
             node_count,
@@ -193,11 +197,9 @@ impl Table {
         match thread {
             _ if waits_here || holder.untaken => {}
             Some(thread) if thread.waits => self.text(format_args!(" {thread}")),
-            Some(thread) => {
-                self.text(format_args!(" {thread}, which waits in no lock of doclock"));
-            }
-            None => self
-                .text(" no thread: held by a task, by its id or unbound, or its thread has ended"),
+            Some(thread) => self.text(format_args!(" {thread}, {NOT_IN_DOCLOCK}")),
+            None if *thread_ended => self.text(" its thread has ended"),
+            None => self.text(" no thread: held by a task, by its id, or unbound"),
         }
     }
 

@@ -48,7 +48,7 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
         };
         assert_eq!(words(lines[1]), "id owner (label) for left from");
         assert_eq!(words(lines[2]), "holds #1 ann (import) 2.5s -");
-        let by_id = "no thread: held by a task, by its id or unbound, or its thread has ended";
+        let by_id = "no thread: held by a task, by its id, or unbound";
         assert_eq!(words(lines[3]), by_id);
         assert_eq!(words(lines[4]), "1. #2 ben 2.0s 3.0s behind #1");
         assert_eq!(words(lines[5]), "thread ui");

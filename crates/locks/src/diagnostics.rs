@@ -96,6 +96,9 @@ pub struct HeldLock {
     /// a thread that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadInfo>,
+    /// Whether that thread has ended.
+    #[serde(skip_serializing_if = "Not::not")]
+    pub thread_ended: bool,
     /// The hold limit of the grant.
     #[serde(with = "millis::option", skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Duration>,

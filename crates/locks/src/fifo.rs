@@ -198,7 +198,7 @@ impl FifoLock {
     #[track_caller]
     pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
         PendingRequest::new(GuardRequest {
-            lock: self.clone(),
+            lock: Some(self.clone()),
             owner: owner.into(),
         })
     }
@@ -793,7 +793,8 @@ impl Drop for LockGuard {
 #[derive(Debug)]
 #[doc(hidden)]
 pub struct GuardRequest {
-    lock: FifoLock,
+    /// The guard takes it out.
+    lock: Option<FifoLock>,
     owner: OwnerId,
 }
 
@@ -803,13 +804,17 @@ impl LockRequest for GuardRequest {
 
     #[inline]
     fn try_grant(&mut self, context: &RequestContext) -> Result<Option<LockGuard>, LockError> {
+        let Some(lock) = &self.lock else {
+            return Ok(None);
+        };
         let requester = context.requester(&self.owner, false);
-        let granted = self.lock.try_grant(&requester, &context.options)?;
-        Ok(granted.map(|grant| LockGuard::new(self.lock.clone(), grant)))
+        let granted = lock.try_grant(&requester, &context.options)?;
+        Ok(granted.and_then(|grant| Some(LockGuard::new(self.lock.take()?, grant))))
     }
 
     async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
         let Self { lock, owner } = self;
+        let lock = lock.expect("a guard took it out");
         let requester = context.requester(&owner, false);
         let waits_as = context.waits_as;
         let asked = lock.grant_in_queue(waits_as, &requester, &context.options);

@@ -120,10 +120,12 @@ impl LockState {
             nodes.extend(held.take(HeldLock::LISTED));
             [node_count, _] = members.table.counts(number);
         }
+        let thread = threads::describe(hold.thread());
         HeldLock {
             holder: hold.info(now),
             in_transaction: hold.has_transaction(),
-            thread: threads::describe(hold.thread()),
+            thread_ended: thread.is_none() && hold.thread() != 0,
+            thread,
             hold_limit: hold.overdue.map(Overdue::limit),
             nodes,
             node_count,
