@@ -408,6 +408,17 @@ fn transaction_04_many_edits_within_many_marks_stop_at_the_limit() {
     }
 }
 
+/// Each toggle copied all marks that were stored before: 5 s and 3 GB for ten thousand.
+#[test]
+fn transaction_04_many_stored_marks_stop_at_the_limit() {
+    let toggle = |nth: usize| toggle_mark(format!("m{nth}"), 1..1).on("p");
+    let caret = set_selection(doclock::document::Selection::caret("p", 1));
+    let list: Vec<_> = std::iter::once(caret)
+        .chain((0..2_000).map(toggle))
+        .collect();
+    assert_eq!(refused(Limits::new(), list), Limit::Steps);
+}
+
 #[test]
 fn transaction_04_code_makes_no_more_than_the_limit() {
     let store = store();

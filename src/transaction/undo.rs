@@ -256,7 +256,7 @@ impl UndoOrRedo {
         on: &mut Draft,
     ) -> Result<Rewound, UndoError> {
         let (store, owner) = (self.store(), self.owner());
-        let mut passed = None;
+        let (mut passed, mut is_undone) = (None, false);
         // The document and the entries match if the grant is still valid: no other commit happened
         // in between.
         store.check_grant(held.grant, owner)?;
@@ -277,7 +277,9 @@ impl UndoOrRedo {
                     store.check_own(held, on)?;
                     let is_changed = on.changes().iter().any(Change::is_of_the_document);
                     let mut state = self.session.state();
-                    if is_changed || !state.history.goes_on_after(attempt) {
+                    let goes_on =
+                        || store.check_writable().is_ok() && state.history.goes_on_after(attempt);
+                    if is_changed || !goes_on() {
                         return Ok(rewound);
                     }
                     // It has no effect on the document, so it is undone whatever follows.
@@ -285,6 +287,7 @@ impl UndoOrRedo {
                     let added = history::record_published_undo(store, rewound, made);
                     state.history.move_entry(attempt, added, None);
                     *attempt = attempt.anew();
+                    is_undone = true;
                     continue;
                 }
                 Err(None) => continue,
@@ -295,15 +298,24 @@ impl UndoOrRedo {
             if !self.scope.has_failed(&failure, on.base()) {
                 continue;
             }
+            if is_undone {
+                // It is returned when it is tried first.
+                break;
+            }
             if self.session.state().history.refuse(attempt) {
                 return Err(self.explain(failure, attempt));
             }
             passed.get_or_insert(failure);
         }
-        Err(match passed {
-            Some(failure) => self.explain(failure, attempt),
-            None => self.nothing(),
-        })
+        match passed {
+            // Entries without an effect are undone. The call succeeds, and has changed nothing.
+            _ if is_undone => {
+                *attempt = attempt.anew();
+                Ok(Rewound::default())
+            }
+            Some(failure) => Err(self.explain(failure, attempt)),
+            None => Err(self.nothing()),
+        }
     }
 
     fn explain(&self, failure: UndoFailure, attempt: &UndoAttempt) -> UndoError {

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use doclock::document::{Change, NodeSpec, Selection, SplitPoint, check};
 use doclock::durable::{DurableOptions, LARGEST_EPOCH, OpenError, OpenProgress};
+use doclock::history::HistoryOptions;
 use doclock::lock::node::Scope;
 use doclock::{CommitError, DataStore, Editor, Snapshot, TransactionManager, View, dsl::*};
 
@@ -200,6 +201,28 @@ fn a_closed_store_is_read_only_and_reports_the_same_again() {
     assert_eq!(store.snapshot().node("a").unwrap().text(), &"a");
     // The file is free.
     assert_eq!(folder.open().version(), 1);
+}
+
+/// An undo that goes on had left an entry without an effect undone, and failed.
+#[test]
+fn an_undo_of_a_closed_store_that_fails_removes_no_entry() {
+    let folder = Folder::new();
+    let store = folder.open();
+    add(&store, "t");
+    let options = HistoryOptions::new().undo_next_effective(true);
+    let ann = Editor::new(store.clone(), "ann");
+    let ann = ann.with_history(options.group_interval(Duration::ZERO));
+    ann.execute(insert_text(0, "a").on("t")).unwrap();
+    ann.execute(insert_text(0, "b").on("t")).unwrap();
+    Editor::new(store.clone(), "bob")
+        .execute(delete_text_range(0, 1).on("t"))
+        .unwrap();
+    store.close().unwrap();
+    // The first entry has no effect, so its undo writes nothing.
+    assert!(!ann.undo().commit().unwrap().changed);
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
+    ann.undo().commit().unwrap_err();
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
 }
 
 #[test]

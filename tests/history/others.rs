@@ -1,5 +1,7 @@
 //! Undo with other editors: their changes are kept, or the undo returns a conflict.
 
+use std::time::Duration;
+
 use doclock::{
     Draft, Editor, View,
     document::{EditError, Mark, Selection, SplitPoint, UndoConflict},
@@ -442,6 +444,24 @@ fn undo_03_an_undo_goes_on_to_the_next_entry_with_an_effect_if_it_is_told_to() {
         assert_eq!((result.changed, exists(&ann, "p")), (goes_on, !goes_on));
         assert_eq!(ann.undo_depth(), if goes_on { 1 } else { 2 });
     }
+}
+
+/// The entry without an effect left the history, and the call failed.
+#[test]
+fn undo_03_an_undo_that_goes_on_succeeds_before_an_entry_that_is_refused() {
+    let (ann, bob) = two("one");
+    let options = HistoryOptions::new().undo_next_effective(true);
+    let ann = ann.with_history(options.group_interval(Duration::ZERO));
+    let attribute = |value: u32| set_attrs([("a", value.into())]).on("t");
+    run(&ann, attribute(1));
+    run(&ann, insert_text(3, " two").on("t"));
+    run(&bob, attribute(2));
+    run(&bob, delete_text_range(3, 7).on("t"));
+    let result = ann.undo().commit().unwrap();
+    assert!(!result.changed);
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
+    assert!(matches!(conflict(&ann), UndoConflict::Changed { .. }));
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
 }
 
 /// Once the next undo found all text behind such text one character too early.

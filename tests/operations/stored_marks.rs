@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use doclock::document::{EditError, Mark, NodeSpec, Position, Selection, TextSelection};
+use doclock::document::{Change, EditError, Mark, NodeSpec, Position, Selection, TextSelection};
+use doclock::lock::node::Scope;
 use doclock::schema::{AttributeSpec, MarkType, NodeType, Schema, ValueType};
 use doclock::transaction::{Operation, OperationError, TransactionError, parse_operations};
-use doclock::{DataStore, Editor, StoreOptions, View, dsl::*};
+use doclock::{DataStore, Draft, Editor, StoreOptions, View, dsl::*};
 use serde_json::json;
 
 fn schema() -> Schema {
@@ -388,4 +389,48 @@ fn a_selection_that_is_no_caret_has_no_stored_marks() {
         editor.execute([set_selection(given.clone())]).unwrap();
         assert_eq!(editor.selection(), Some(range.clone()));
     }
+}
+
+/// Beside a commit of others, the letter before the text got the marks, and not the text.
+#[test]
+fn marks_that_are_stored_when_a_batch_waits_for_nodes_go_to_its_text_or_to_none() {
+    let ann = without_schema().with_node_locks(3);
+    let store = ann.store();
+    ann.select(Selection::caret("t", 1).with_marks([Mark::whole("bold")]))
+        .unwrap();
+    let mut bob = store.begin_on("bob", Scope::new().write("t")).unwrap();
+    std::thread::scope(|threads| {
+        let code = op(|_: &mut Draft| Ok::<(), EditError>(()));
+        let batch = [code, insert_text(1, "X").on("t")];
+        let typing = threads.spawn(|| ann.execute(batch));
+        while store.node_locks().waiters().is_empty() {
+            std::thread::yield_now();
+        }
+        bob.insert_text("t", 0, "__").unwrap();
+        bob.commit().unwrap();
+        typing.join().unwrap().unwrap();
+    });
+    let document = store.snapshot();
+    let node = document.node("t").unwrap();
+    assert_eq!(node.text(), &"_X_ab");
+    assert_eq!(node.marks().iter().count(), 0);
+}
+
+#[test]
+fn a_selection_that_is_replaced_has_readable_marks() {
+    let deep = (0..101).fold(json!(1), |value, _| json!([value]));
+    let marks = [Mark::whole("bold").with_attributes([("a", deep)])];
+    let caret = Selection::caret("t", 1).with_marks(marks);
+    let editor = without_schema();
+    let version = editor.store().version();
+    let mut transaction = editor.store().begin("ann").unwrap();
+    for (before, after) in [(Some(caret.clone()), None), (None, Some(caret))] {
+        let refused = transaction.apply(Change::SetSelection { before, after });
+        assert!(
+            matches!(refused, Err(EditError::TooDeep { .. })),
+            "{refused:?}"
+        );
+    }
+    drop(transaction);
+    assert_eq!(editor.store().version(), version);
 }

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Attributes, Change, ChildPosition, Mark, Node, NodeSpec, Text, View, walk};
+use super::{Attributes, Change, ChildPosition, Mark, Node, NodeSpec, Selection, Text, View, walk};
 use crate::codes::codes;
 use crate::hashing::Secret;
 use crate::id::NodeId;
@@ -600,7 +600,10 @@ impl Budget {
                 }
                 Ok(())
             }
-            Change::SetRoot { .. } | Change::SetSelection { .. } => Ok(()),
+            Change::SetSelection { after, .. } => {
+                self.marks(after.iter().flat_map(Selection::all_marks))
+            }
+            Change::SetRoot { .. } => Ok(()),
         }
     }
 

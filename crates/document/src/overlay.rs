@@ -315,6 +315,7 @@ impl Overlay {
                 if before.as_ref().is_some_and(Selection::has_empty_id) {
                     return Err(EditError::IdEmpty);
                 }
+                before.as_ref().map_or(Ok(()), Selection::check_marks)?;
                 if let Some(selection) = after {
                     selection.check(self)?;
                 }

@@ -420,18 +420,30 @@ impl Selection {
         }
     }
 
-    /// Checks that its nodes and positions exist.
+    /// The marks that it contains, also if it is no caret.
+    pub(super) fn all_marks(&self) -> &[Mark] {
+        match self {
+            Self::Text(text) => text.marks.as_ref().map_or(&[], |marks| &marks[..]),
+            Self::Node(_) => &[],
+        }
+    }
+
+    /// Checks the values of its marks.
+    pub(super) fn check_marks(&self) -> Result<(), EditError> {
+        match self {
+            Self::Text(text) => value::check_marks(&text.focus.node_id, self.all_marks()),
+            Self::Node(_) => Ok(()),
+        }
+    }
+
+    /// Checks that its nodes and positions exist, and its marks.
     #[doc(hidden)]
     pub fn check<V: View>(&self, view: &V) -> Result<(), EditError> {
         match self {
-            Self::Text(TextSelection {
-                anchor,
-                focus,
-                marks,
-            }) => {
+            Self::Text(TextSelection { anchor, focus, .. }) => {
                 anchor.check(view)?;
                 focus.check(view)?;
-                value::check_marks(&anchor.node_id, marks.iter().flat_map(|marks| marks.iter()))
+                self.check_marks()
             }
             Self::Node(NodeSelection { node_id }) => plan::find(view, node_id).map(drop),
         }

@@ -377,12 +377,15 @@ impl Draft {
 
     /// The stored marks of a caret, if the selection is one at a position.
     pub(crate) fn stored_marks(&self, id: &NodeId, at: usize) -> Option<&[Mark]> {
-        match self.overlay.selection() {
-            Some(Selection::Text(text)) if text.focus.offset == at && text.focus.node_id == *id => {
-                self.overlay.selection()?.marks()
-            }
-            _ => None,
+        let selection = self.overlay.selection()?;
+        let marks = selection.marks()?;
+        if let Some(nodes) = &self.nodes {
+            // Whether they are those of this place can change before the nodes are locked.
+            nodes.note_read_of_selection();
         }
+        let is_here = matches!(selection, Selection::Text(text)
+            if text.focus.offset == at && text.focus.node_id == *id);
+        is_here.then_some(marks)
     }
 
     /// Plans a change and makes it.

@@ -37,7 +37,9 @@ impl HistoryOptions {
     /// An entry has no effect any more if other editors have deleted or overwritten everything that
     /// it changed. By default such an entry is undone alone: the call succeeds, and its result says
     /// that nothing [changed](field@crate::transaction::TransactionResult::changed). With this
-    /// option the same call also undoes the next entry, up to one with an effect.
+    /// option the same call also undoes the next entry, up to one with an effect. If that one
+    /// cannot be undone, the call ends with those before it, and succeeds. The next call returns
+    /// the error.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*, history::HistoryOptions};
