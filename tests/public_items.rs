@@ -95,6 +95,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::durable::SalvageReport>();
     #[cfg(feature = "redb")]
     shared::<doclock::durable::SalvagedFile>();
+    shared::<doclock::durable::UnloadedDocument<'_>>();
     shared::<doclock::durable::VerifyReport>();
     shared::<doclock::durable::VersionError>();
     shared::<doclock::events::CommitEvent>();

@@ -72,6 +72,7 @@ mod replay;
 mod replica;
 #[cfg(feature = "redb")]
 mod salvage;
+mod unloaded;
 mod wait;
 mod writer;
 
@@ -95,6 +96,8 @@ pub use journal::{
 pub use open_error::OpenError;
 pub use open_options::{DurableOptions, OpenProgress};
 #[cfg(feature = "redb")]
+use redb::FilePages;
+#[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use redb::RedbJournal;
 #[cfg(feature = "redb")]
@@ -103,6 +106,7 @@ pub use replica::{AppliedBlock, Replica, ReplicaError, TakeoverError};
 #[cfg(feature = "redb")]
 #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
 pub use salvage::{SalvageReport, SalvagedFile};
+pub use unloaded::UnloadedDocument;
 pub use wait::DurableWait;
 pub(super) use writer::Writer;
 pub use writer::{CloseReport, DurabilityError};
@@ -131,7 +135,8 @@ impl DataStore {
     ///
     /// A link to a file that does not exist creates that file.
     ///
-    /// Blocks until the document is loaded. The file is locked until the store is closed or
+    /// Blocks until the document is loaded; [`DurableOptions::before_load`] reads nodes before. The
+    /// file is locked until the store is closed or
     /// dropped.
     ///
     /// # Errors
@@ -151,11 +156,17 @@ impl DataStore {
     #[cfg(feature = "redb")]
     #[cfg_attr(docsrs, doc(cfg(feature = "redb")))]
     pub fn open_with(path: impl AsRef<Path>, options: DurableOptions) -> Result<Self, OpenError> {
-        open::open(options, |options| {
-            let progress = Arc::clone(&options.progress);
-            let check = move |part| progress(OpenProgress::Checking(part));
+        open::open(options, |options, before_load| {
+            let (progress, early) = (Arc::clone(&options.progress), before_load.clone());
+            let check = move |pages: FilePages<'_>, part| {
+                progress(OpenProgress::Checking(part));
+                match part == 0.0 && pages.are_whole() {
+                    true => early.call(&mut |block, key, part| pages.load_after(block, key, part)),
+                    false => Ok(()),
+                }
+            };
             let (existing, readers) = (options.existing, options.readers);
-            let begin = |journal: &mut RedbJournal| open::begin(journal, &options);
+            let begin = |journal: &mut RedbJournal| open::begin(journal, &options, before_load);
             let (journal, (stored, numbered)) =
                 RedbJournal::open_existing(path.as_ref(), existing, readers, check, begin)?;
             Ok(numbered.continue_with(Box::new(journal), stored, options)?)
@@ -168,8 +179,9 @@ impl DataStore {
     ///
     /// [`OpenError`].
     pub fn open_journal(journal: impl Journal, options: DurableOptions) -> Result<Self, OpenError> {
-        let open = |options| open::open_unguarded(Box::new(journal), options);
-        open::open(options, open)
+        open::open(options, |options, before_load| {
+            open::open_unguarded(Box::new(journal), options, before_load)
+        })
     }
 
     /// Returns the document as of the last durable version: what a power cut cannot take. `None` if

@@ -148,7 +148,7 @@ pub(crate) fn journal() -> Memory {
 }
 
 /// The file of that version.
-fn file(folder: &Folder) {
+pub(crate) fn file(folder: &Folder) {
     let mut journal = RedbJournal::open(folder.path(), |_| {}).unwrap();
     let mut write = JournalWrite::default();
     write.entries = ENTRIES

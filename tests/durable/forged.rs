@@ -2,14 +2,17 @@
 //! error, or the store works to its end and is read again.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
-use doclock::document::check;
+use doclock::document::{Node, check};
 use doclock::durable::{DurableFile, DurableOptions, OpenError, Replica};
 use doclock::inbox::{HandlerError, Inbox};
 use doclock::lease::LeaseTarget;
 use doclock::lock::node::Scope;
-use doclock::{DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager, View, dsl::*};
+use doclock::{
+    DataStore, Draft, Editor, NodeId, Snapshot, StoreOptions, TransactionManager, View, dsl::*,
+};
 use serde_json::{Value, json};
 
 use crate::common::{Dice, spoil};
@@ -228,7 +231,16 @@ fn read_all(memory: &Memory) {
 
 /// Whether the open refused the document. Otherwise the store worked, and was read again.
 fn is_refused(memory: &Memory) -> bool {
-    let store = match DataStore::open_journal(memory.clone(), options()) {
+    let read: Arc<Mutex<Vec<Node>>> = Arc::default();
+    let early = Arc::clone(&read);
+    let options_of_open = options().before_load(move |document| {
+        let ids = ["one", "two", "one-item", "two-item"].map(NodeId::from);
+        for id in document.root().cloned().into_iter().chain(ids) {
+            early.lock().unwrap().extend(document.node(id)?);
+        }
+        Ok(())
+    });
+    let store = match DataStore::open_journal(memory.clone(), options_of_open) {
         Ok(store) => store,
         Err(OpenError::Corrupt(error)) => {
             let message = error.to_string();
@@ -238,6 +250,9 @@ fn is_refused(memory: &Memory) -> bool {
         Err(OpenError::EpochTooLarge { .. } | OpenError::Newer { .. }) => return true,
         Err(error) => panic!("{error}"),
     };
+    for node in read.lock().unwrap().iter() {
+        assert_eq!(store.snapshot().node(node.id()), Some(node));
+    }
     use_all(&store);
     store.close().unwrap();
     let (version, document) = (store.version(), store.snapshot());

@@ -23,6 +23,7 @@ mod replica;
 mod salvage;
 mod subscriptions;
 mod takeover;
+mod unloaded;
 mod values;
 mod waiting;
 

@@ -38,6 +38,10 @@ pub mod millis;
 #[doc(hidden)]
 pub mod packed;
 #[allow(missing_docs, missing_debug_implementations)]
+#[cfg(feature = "pages")]
+#[doc(hidden)]
+pub mod pages;
+#[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod pairs;
 mod samples;

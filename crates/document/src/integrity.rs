@@ -115,18 +115,27 @@ pub fn check(document: &impl View) -> Result<(), IntegrityError> {
     }
 }
 
+impl Node {
+    /// Checks what does not depend on other nodes.
+    #[doc(hidden)]
+    pub fn check_alone(&self) -> Result<(), IntegrityError> {
+        // The length is elsewhere in memory.
+        match self.marks.is_empty() || self.marks.are_normal(self.text.len()) {
+            true => Ok(()),
+            false => Err(IntegrityError::Marks {
+                id: self.id.clone(),
+            }),
+        }
+    }
+}
+
 /// Checks a node by itself, and that it lists nodes of which it is the parent, each once.
 fn check_node<'a>(
     document: &'a impl View,
     node: &'a Node,
     mut child_found: impl FnMut(&'a Node),
 ) -> Result<(), IntegrityError> {
-    // The length is elsewhere in memory.
-    if !node.marks.is_empty() && !node.marks.are_normal(node.text.len()) {
-        return Err(IntegrityError::Marks {
-            id: node.id.clone(),
-        });
-    }
+    node.check_alone()?;
     let mut listed: HashSet<&NodeId, Secret> = HashSet::default();
     for id in node.children.iter() {
         let found = document.node(id);

@@ -14,7 +14,7 @@ use serde::Serialize;
 use super::RedbJournal;
 use super::open::guarded;
 #[cfg(feature = "redb")]
-use super::redb::{ExistingFile, Readers, RedbReader};
+use super::redb::{ExistingFile, Readers, RedbReader, reporting};
 use super::replay::{LoadedParts, replay_commit};
 use super::{Journal, JournalError, OpenError, OpenProgress, StoredPart};
 use crate::codes::codes;
@@ -295,8 +295,8 @@ impl DurableFile {
                 let (head, checkpoint) = loaded.assemble(Snapshot::default())?;
                 loaded.replay(head, checkpoint, &*progress)
             };
-            let opened = RedbJournal::open_existing(path, existing, readers, |_| {}, check);
-            let (journal, _) = opened?;
+            let silent = reporting(|_| {});
+            let (journal, _) = RedbJournal::open_existing(path, existing, readers, silent, check)?;
             let bytes_before = fs::metadata(path)?.len();
             journal.compact()?;
             let bytes_after = fs::metadata(path)?.len();

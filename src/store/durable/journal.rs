@@ -15,7 +15,8 @@ use crate::store::TransactionResult;
 /// and the blocks of the log by their numbers. It need not understand them. A block has the commits
 /// of one write.
 ///
-/// The store calls a journal from one thread at a time: [`load`](Self::load) at first, then
+/// The store calls a journal from one thread at a time: [`load`](Self::load) at first, or
+/// [`load_after`](Self::load_after) if nodes are read before the load, then
 /// [`write`](Self::write) as often as commits arrive, in a thread for journals or in one that
 /// commits or closes the store. After an error or a panic it does not call the journal again. A
 /// journal must not commit to its store, because that commit would wait for itself.
@@ -42,7 +43,9 @@ pub trait Journal: Send + 'static {
     /// one moment. It can be called before and after the other methods.
     ///
     /// By default it calls [`load`](Self::load) and leaves out the other parts. A journal that many
-    /// replicas follow should read only these parts.
+    /// replicas follow should read only these parts, and so should one of which nodes are read
+    /// [before the load](super::DurableOptions::before_load): each read is a call with the largest
+    /// number, so without blocks.
     ///
     /// # Errors
     ///

@@ -6,6 +6,7 @@ use std::sync::{Arc, OnceLock};
 use super::format::{HEAD, StoredHead, entry, node_key};
 use super::open_options::Progress;
 use super::replay::{LoadedParts, StoredDocument, TOKENS_OF_AN_OPEN};
+use super::unloaded::BeforeLoad;
 use super::writer::WriterStart;
 use super::{DurableOptions, Journal, JournalError, JournalWrite, OpenError, OpenProgress, Writer};
 use crate::caught::catch;
@@ -16,15 +17,19 @@ use crate::sync::{Mutex, rank};
 /// Opens a document.
 pub(super) fn open(
     options: DurableOptions,
-    open: impl FnOnce(DurableOptions) -> Result<DataStore, OpenError>,
+    open: impl FnOnce(DurableOptions, &BeforeLoad) -> Result<DataStore, OpenError>,
 ) -> Result<DataStore, OpenError> {
     let progress = Arc::clone(&options.progress);
-    guarded(progress, |progress| {
-        open(DurableOptions {
+    let before_load = BeforeLoad::new(options.before_load.clone());
+    let opened = guarded(progress, |progress| {
+        let options = DurableOptions {
             progress,
             ..options
-        })
-    })
+        };
+        open(options, &before_load)
+    });
+    before_load.resume();
+    opened
 }
 
 /// Opens something. A journal that panics is taken for damaged. A panic of the callback is resumed
@@ -67,8 +72,9 @@ pub(super) fn guarded<T>(
 pub(super) fn open_unguarded(
     mut journal: Box<dyn Journal>,
     options: DurableOptions,
+    before_load: &BeforeLoad,
 ) -> Result<DataStore, OpenError> {
-    let (stored, numbered) = begin(&mut *journal, &options)?;
+    let (stored, numbered) = begin(&mut *journal, &options, before_load)?;
     Ok(numbered.continue_with(journal, stored, options)?)
 }
 
@@ -76,7 +82,9 @@ pub(super) fn open_unguarded(
 pub(super) fn begin(
     journal: &mut dyn Journal,
     options: &DurableOptions,
+    before_load: &BeforeLoad,
 ) -> Result<(StoredDocument, NumberedOpen), OpenError> {
+    before_load.call(&mut |block, key, part| journal.load_after(block, key, part))?;
     let stored = load(journal, options, options.document.clone())?;
     let numbered = NumberedOpen::new(journal, &stored, options)?;
     Ok((stored, numbered))

@@ -3,9 +3,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::Durability;
 #[cfg(feature = "redb")]
 use super::redb::{ExistingFile, Readers};
+use super::unloaded::ReadUnloaded;
+use super::{Durability, OpenError, UnloadedDocument};
 use crate::document::Snapshot;
 use crate::store::StoreOptions;
 
@@ -34,6 +35,7 @@ pub struct DurableOptions {
     /// The bytes of blocks that are kept beside the checkpoint.
     pub(super) kept_log: usize,
     pub(super) progress: Progress,
+    pub(super) before_load: Option<ReadUnloaded>,
     /// With which a new document begins.
     pub(super) document: Option<Snapshot>,
     #[cfg(feature = "redb")]
@@ -51,6 +53,7 @@ impl Default for DurableOptions {
             checkpoint_after: 4 << 20,
             kept_log: 0,
             progress: Arc::new(|_| {}),
+            before_load: None,
             document: None,
             #[cfg(feature = "redb")]
             existing: ExistingFile::May,
@@ -157,6 +160,60 @@ impl DurableOptions {
     /// lock.
     pub fn progress(mut self, progress: impl Fn(OpenProgress) + Send + Sync + 'static) -> Self {
         self.progress = Arc::new(progress);
+        self
+    }
+
+    /// Sets a callback that reads single nodes of a stored document before it is loaded, for example
+    /// those of the first screen. It is called once in an open, in the thread that opens, under no
+    /// lock of doclock. The document is loaded when it returns.
+    ///
+    /// The file has been opened and locked then. If it was not closed, its last write and the
+    /// commits since the last checkpoint have been read too. How long that and a read takes does
+    /// not depend on how large the document is. Only if a power cut has torn the last write, or it
+    /// has several MiB, the whole file is checked and repaired before the callback. Of another
+    /// journal than a file, each read takes the time of its
+    /// [`load_after`](super::Journal::load_after).
+    ///
+    /// What the callback reads is what the store has when it is open, unless the open fails: parts
+    /// that were not read can be damaged, and the document is not compared with a schema yet. The
+    /// callback is not called for a new document, nor by a replica that becomes a store.
+    ///
+    /// If the callback returns an error, the open returns it. If it panics, the panic resumes. In
+    /// both cases nothing is open, and the file keeps every byte. An open of the same file in the
+    /// callback returns [`OpenError::Locked`].
+    ///
+    /// ```
+    /// use doclock::{DataStore, TransactionManager, dsl::*, durable::DurableOptions};
+    /// use std::sync::mpsc::channel;
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let store = DataStore::open(&path)?;
+    /// let page = element("page", [text_node("paragraph", "Hello")]).with_id("page");
+    /// TransactionManager::new(store.clone()).execute([create(page), set_root().on("page")])?;
+    /// store.close()?;
+    ///
+    /// let (sender, screen) = channel();
+    /// let options = DurableOptions::new().before_load(move |document| {
+    ///     let Some(root) = document.root().cloned() else {
+    ///         return Ok(());
+    ///     };
+    ///     let page = document.node(root)?;
+    ///     // As many as fit on the screen.
+    ///     for id in page.iter().flat_map(|page| page.children().iter()).take(50) {
+    ///         let _ = sender.send(document.node(id)?);
+    ///     }
+    ///     Ok(())
+    /// });
+    /// let store = DataStore::open_with(&path, options)?;
+    /// assert_eq!(screen.recv()?.unwrap().text(), &"Hello");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn before_load(
+        mut self,
+        read: impl Fn(&mut UnloadedDocument<'_>) -> Result<(), OpenError> + Send + Sync + 'static,
+    ) -> Self {
+        self.before_load = Some(Arc::new(read));
         self
     }
 

@@ -10,22 +10,26 @@
 //! ([`decode`](super::format::decode)).
 
 mod held;
+mod lookup;
 mod place;
 mod read;
 
+use std::cell::OnceCell;
 use std::fs::{self, File, Metadata, OpenOptions};
 use std::io;
 use std::path::{Path, PathBuf};
+use std::rc::Rc;
 use std::time::Duration;
 
 use held::HeldStorage;
+pub(super) use lookup::FilePages;
 pub(crate) use place::find;
 use place::{FilePlace, folder_of, is_missing, missing, target_of};
 pub(super) use read::RedbReader;
 use redb::backends::FileBackend;
 use redb::{
-    Builder, ConcurrencyMode, Database, Durability, ReadTransaction, ReadableDatabase,
-    ReadableTable, StorageBackend, TableDefinition, TableError, TableHandle,
+    ConcurrencyMode, Database, Durability, ReadTransaction, ReadableDatabase, ReadableTable,
+    StorageBackend, TableDefinition, TableError, TableHandle,
 };
 
 use super::{Journal, JournalError, JournalErrorKind, JournalWrite, OpenError, StoredPart};
@@ -96,17 +100,21 @@ impl RedbJournal {
         progress: impl Fn(f64) + 'static,
     ) -> Result<Self, OpenError> {
         let (existing, readers) = (ExistingFile::May, Readers::Refused);
-        let opened = Self::open_existing(path.as_ref(), existing, readers, progress, |_| Ok(()));
+        let checking = reporting(progress);
+        let opened = Self::open_existing(path.as_ref(), existing, readers, checking, |_| Ok(()));
         opened.map(|(journal, ())| journal)
     }
 
     /// Opens or creates a file, and lets the caller begin with the journal. What `begin` writes to
     /// a new file is in it before it is at its path. Called again if another process was faster.
+    ///
+    /// While the file is checked, `checking` is called with the part that is done: first with zero,
+    /// when the file is locked and no page is read. Its error ends the open.
     pub(super) fn open_existing<R>(
         path: &Path,
         existing: ExistingFile,
         readers: Readers,
-        progress: impl Fn(f64) + 'static,
+        checking: impl Fn(FilePages<'_>, f64) -> Result<(), OpenError> + 'static,
         mut begin: impl FnMut(&mut Self) -> Result<R, OpenError>,
     ) -> Result<(Self, R), OpenError> {
         match (fs::metadata(path), existing) {
@@ -124,7 +132,7 @@ impl RedbJournal {
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let place = FilePlace::of(path, &file)?;
         let backend = guarded(|| FileBackend::new(file))?;
-        let mut journal = Self::open_storage(backend, readers, progress)?;
+        let mut journal = Self::open_storage(backend, readers, checking)?;
         journal.place = Some(place);
         // Also of a file whose creator was killed before it did so.
         sync_directory(&target_of(path))?;
@@ -152,7 +160,11 @@ impl RedbJournal {
     /// Creates a database in a file that is not at its path yet.
     fn in_new_file(file: File, readers: Readers) -> Result<Self, OpenError> {
         let backend = guarded(|| FileBackend::new(file))?;
-        Self::open_held(HeldStorage::of_new_file(backend)?, readers, |_| {})
+        Self::open_held(
+            HeldStorage::of_new_file(backend)?,
+            readers,
+            reporting(|_| {}),
+        )
     }
 
     /// Opens or creates a journal over another storage, for example a simulated disk. The storage
@@ -163,26 +175,41 @@ impl RedbJournal {
     ///
     /// [`OpenError`].
     pub fn over(backend: impl StorageBackend) -> Result<Self, OpenError> {
-        Self::open_storage(backend, Readers::Refused, |_| {})
+        Self::open_storage(backend, Readers::Refused, reporting(|_| {}))
     }
 
     fn open_storage(
         backend: impl StorageBackend,
         readers: Readers,
-        progress: impl Fn(f64) + 'static,
+        checking: impl Fn(FilePages<'_>, f64) -> Result<(), OpenError> + 'static,
     ) -> Result<Self, OpenError> {
         let storage = guarded(|| HeldStorage::new(backend))?;
-        Self::open_held(storage, readers, progress)
+        Self::open_held(storage, readers, checking)
     }
 
     fn open_held(
         storage: HeldStorage,
         readers: Readers,
-        progress: impl Fn(f64) + 'static,
+        checking: impl Fn(FilePages<'_>, f64) -> Result<(), OpenError> + 'static,
     ) -> Result<Self, OpenError> {
-        let mut builder = builder(progress);
+        let ended = Rc::new(OnceCell::new());
+        let (pages, end) = (storage.clone(), Rc::clone(&ended));
+        let mut builder = Database::builder();
+        builder.set_cache_size(CACHE);
         builder.set_concurrency_mode(readers.mode());
-        let database = guarded(|| builder.create_with_backend(storage.clone()))?;
+        // Otherwise only a file that was not closed is checked.
+        builder.set_check_integrity_on_open(true);
+        builder.set_repair_callback(move |session| {
+            if let Err(error) = checking(FilePages(&pages), session.progress()) {
+                let _ = end.set(error);
+                session.abort();
+            }
+        });
+        let opened = guarded(|| builder.create_with_backend(storage.clone()));
+        let database = match ended.get() {
+            Some(error) => return Err(OpenError::clone(error)),
+            None => opened?,
+        };
         create_tables(&database)?;
         Ok(Self {
             database: Some(database),
@@ -237,6 +264,16 @@ impl Journal for RedbJournal {
         part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
     ) -> Result<(), JournalError> {
         load(self.database()?, part)
+    }
+
+    fn load_after(
+        &mut self,
+        block: u64,
+        key: &str,
+        part: &mut dyn FnMut(StoredPart<'_>) -> Result<(), JournalError>,
+    ) -> Result<(), JournalError> {
+        self.database()?;
+        FilePages(&self.storage).load_after(block, key, part)
     }
 
     fn reads_receipts(&self) -> bool {
@@ -330,13 +367,14 @@ fn load(
     Ok(())
 }
 
-fn builder(progress: impl Fn(f64) + 'static) -> Builder {
-    let mut builder = Database::builder();
-    builder.set_cache_size(CACHE);
-    // Otherwise only a file that was not closed is checked.
-    builder.set_check_integrity_on_open(true);
-    builder.set_repair_callback(move |session| progress(session.progress()));
-    builder
+/// A check that does nothing but report its progress.
+pub(super) fn reporting(
+    progress: impl Fn(f64),
+) -> impl Fn(FilePages<'_>, f64) -> Result<(), OpenError> {
+    move |_, part| {
+        progress(part);
+        Ok(())
+    }
 }
 
 /// Creates the file of a document with this content, which is durable then.

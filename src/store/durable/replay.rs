@@ -10,13 +10,16 @@ use doclock_common::helper::Helper;
 use doclock_common::pairs::Pairs;
 
 use super::format::{
-    BlockId, Checksum, EntryKind, LogBlock, StoredHead, Unreadable, check_block, decode, note_key,
+    BlockId, Checksum, EntryKind, HEAD, LogBlock, StoredHead, Unreadable, check_block, decode,
+    note_key,
 };
+use super::unloaded::{LoadAfter, NodeIdSet};
 use super::writer::SinceCheckpoint;
 use super::{JournalError, OpenError, OpenProgress, StoredPart};
 use crate::brief::Brief;
 use crate::document::{Node, NodeTable, Snapshot, Tokens};
 use crate::id::{FencingToken, NodeId, random_session};
+use crate::steps::step;
 use crate::store::TransactionResult;
 use crate::store::log::CommitRecords;
 use crate::store::notes::{Note, NoteKey};
@@ -135,6 +138,44 @@ impl LoadedParts {
                 Ok(loaded)
             }
         }
+    }
+
+    /// Reads the head, and the blocks after the checkpoint.
+    pub(super) fn read_log(load_after: &mut LoadAfter<'_>) -> Result<Self, OpenError> {
+        let mut loaded = Self::default();
+        let mut read = |block: u64| {
+            let mut unreadable = None;
+            let result = load_after(block, HEAD, &mut |part| {
+                loaded.add(part).map_err(|error| {
+                    unreadable = Some(error.of(part));
+                    JournalError::corrupt("")
+                })
+            });
+            match unreadable {
+                Some(error) => Err(OpenError::from(error)),
+                None => Ok(result.map(|()| loaded.head.as_ref().map(|head| head.next_block))?),
+            }
+        };
+        if let Some(next) = read(u64::MAX)? {
+            read(next - 1)?;
+        }
+        Ok(loaded)
+    }
+
+    /// Repeats the commits after the checkpoint on the nodes that they touch, which `node` reads of
+    /// it. Returns these nodes, and the ids of all touched ones. `None` if no document is stored.
+    pub(super) fn replay_touched(
+        mut self,
+        node: impl FnMut(&NodeId) -> Result<Option<Node>, OpenError>,
+    ) -> Result<Option<(Snapshot, NodeIdSet)>, OpenError> {
+        let Some(head) = self.head.take() else {
+            return Ok(None);
+        };
+        let commits = self.blocks.iter().flat_map(|(_, block)| &block.commits);
+        let changes = commits.flat_map(|commit| commit.changes.iter());
+        let (touched, ids) = Snapshot::assemble_touched(head.document.clone(), changes, node)?;
+        let stored = self.replay(head, touched, &|_| {})?;
+        Ok(Some((stored.document, ids)))
     }
 
     /// Whether no document is stored yet.
@@ -374,14 +415,17 @@ impl StoredDocument {
 
 /// Decodes nodes of a checkpoint by their keys.
 fn decode_nodes(stored: Pairs) -> Result<Vec<Node>, Unreadable> {
-    let decoded = stored.iter().map(|(key, bytes)| {
-        let decoded = decode(bytes).and_then(|node: Node| {
-            check_key(is_key_of_node(key, &node))?;
-            Ok(node)
-        });
-        decoded.map_err(|error| error.of(StoredPart::Entry { key, bytes }))
-    });
+    let decoded = stored.iter().map(|(key, bytes)| decode_node(key, bytes));
     decoded.collect()
+}
+
+pub(super) fn decode_node(key: &str, bytes: &[u8]) -> Result<Node, Unreadable> {
+    step();
+    let decoded = decode(bytes).and_then(|node: Node| {
+        check_key(is_key_of_node(key, &node))?;
+        Ok(node)
+    });
+    decoded.map_err(|error| error.of(StoredPart::Entry { key, bytes }))
 }
 
 /// Whether an entry with this key is a node.

@@ -10,6 +10,7 @@ pub use error::{ReplicaError, TakeoverError};
 use super::format::{BlockId, HEAD, LogBlock, StoredHead, Unreadable, decode};
 use super::open::{NumberedOpen, guarded, load, open_unguarded};
 use super::replay::{StoredDocument, check_receipt};
+use super::unloaded::BeforeLoad;
 use super::{DurableOptions, Journal, JournalError, OpenError, StoredPart};
 use crate::caught::catch;
 use crate::document::Snapshot;
@@ -405,7 +406,7 @@ impl Replica {
         options: DurableOptions,
     ) -> Result<Takeover, OpenError> {
         if self.stored.is_new {
-            return open_unguarded(journal, options).map(Takeover::Opened);
+            return Takeover::open(journal, options);
         }
         if options.document.is_some() {
             return Err(OpenError::Exists);
@@ -417,7 +418,7 @@ impl Replica {
             }
             Err(error) => match error.into_open_error() {
                 Some(error) => Err(error),
-                None => open_unguarded(journal, options).map(Takeover::Opened),
+                None => Takeover::open(journal, options),
             },
         }
     }
@@ -429,6 +430,12 @@ enum Takeover {
     Opened(DataStore),
     /// The open is numbered, and the replica can continue.
     Numbered(NumberedOpen, Box<dyn Journal>),
+}
+
+impl Takeover {
+    fn open(journal: Box<dyn Journal>, options: DurableOptions) -> Result<Self, OpenError> {
+        open_unguarded(journal, options, &BeforeLoad::default()).map(Self::Opened)
+    }
 }
 
 impl fmt::Debug for Replica {

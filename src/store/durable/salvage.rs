@@ -1,13 +1,12 @@
 //! What can still be read of a damaged file.
 
-mod pages;
-
 use std::collections::hash_map::Entry::Vacant;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 
+use doclock_common::pages::{Commit, Image, PageEntry};
 use serde::Serialize;
 
 use super::backup::content;
@@ -15,13 +14,12 @@ use super::format::{
     EntryKind, LARGEST_EPOCH, LogBlock, StoredHead, decode, entry, node_key, note_key,
 };
 use super::open::guarded;
-use super::redb::{RedbReader, create_with, find};
+use super::redb::{RedbReader, TABLES, create_with, find};
 use super::replay::{LoadedParts, TOKENS_OF_AN_OPEN, check_receipt};
 use super::{OpenError, StoredPart};
 use crate::document::{MissingNodes, Node, Snapshot, Tokens, View};
 use crate::id::NodeId;
 use crate::store::notes::{Note, NoteKey};
-use pages::{Commit, Image, PageEntry};
 
 /// What can still be read of a damaged file: the document of one version, or a marked part of it,
 /// with receipts, marks of inboxes and leases.
@@ -163,7 +161,7 @@ impl SalvagedFile {
         /// So many commits are read whole.
         const TRIED: usize = 8;
         let mut found: Vec<SalvagedCommit<'_>> = image
-            .commits()
+            .commits(TABLES)
             .into_iter()
             .filter_map(|commit| SalvagedCommit::read(image, commit))
             .collect();

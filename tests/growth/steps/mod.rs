@@ -14,6 +14,8 @@ mod fuzz;
 mod marks;
 mod offsets;
 mod places;
+#[cfg(feature = "redb")]
+mod unloaded;
 mod visits;
 
 use serde_json::Value;

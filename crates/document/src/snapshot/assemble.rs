@@ -160,13 +160,20 @@ impl Snapshot {
     /// Makes a document of its parts, and checks it.
     #[doc(hidden)]
     pub fn assemble(head: DocumentHead, nodes: NodeTable) -> Result<Self, AssemblyError> {
+        let snapshot = Self::unchecked(head, nodes);
+        check(&snapshot).map_err(AssemblyError::Integrity)?;
+        Ok(snapshot)
+    }
+
+    /// Makes a document of its parts.
+    pub(super) fn unchecked(head: DocumentHead, nodes: NodeTable) -> Self {
         let DocumentHead {
             version,
             root,
             tokens,
             session,
         } = head;
-        let snapshot = Self(Arc::new(Document {
+        Self(Arc::new(Document {
             version,
             root,
             nodes: nodes.nodes,
@@ -177,9 +184,7 @@ impl Snapshot {
                 session,
             },
             sizes: Default::default(),
-        }));
-        check(&snapshot).map_err(AssemblyError::Integrity)?;
-        Ok(snapshot)
+        }))
     }
 
     /// Repeats a commit: checks and applies its changes, which make the next version. Selections

@@ -6,7 +6,7 @@ use super::assemble::LARGEST;
 use super::{AssemblyError, DocumentHead, NodeTable, Snapshot};
 use crate::hashing::Secret;
 use crate::id::NodeId;
-use crate::{Attributes, Change, Children, EditError, Marks, Node, Text, View};
+use crate::{Attributes, Change, Children, EditError, IntegrityError, Marks, Node, Text, View};
 
 type NodesById = HashMap<NodeId, Node, Secret>;
 type Parents = HashMap<NodeId, NodeId, Secret>;
@@ -52,6 +52,43 @@ impl MissingNodes {
 }
 
 impl Snapshot {
+    /// Makes a document of those of its nodes that changes touch, which can be repeated on it.
+    /// `node` reads each node as it is before them. Returns the ids too, also of nodes that do not
+    /// exist before. Beside the nodes that the changes name, these are the children of nodes that
+    /// they split or join.
+    #[doc(hidden)]
+    pub fn assemble_touched<'c, E: From<AssemblyError>>(
+        head: DocumentHead,
+        changes: impl IntoIterator<Item = &'c Change>,
+        mut node: impl FnMut(&NodeId) -> Result<Option<Node>, E>,
+    ) -> Result<(Self, HashSet<NodeId, Secret>), E> {
+        let [mut ids, mut parents] = [(); 2].map(|()| HashSet::<&NodeId, Secret>::default());
+        for change in changes {
+            change.each_stored_node(|id| ids.extend([id]), |id| parents.extend([id]));
+            if let Change::SetRoot { after, .. } = change {
+                ids.extend(after);
+            }
+        }
+        let mut ids: HashSet<NodeId, Secret> = ids.into_iter().cloned().collect();
+        let mut ahead: Vec<NodeId> = ids.iter().cloned().collect();
+        let mut table = NodeTable::default();
+        while let Some(id) = ahead.pop() {
+            let Some(found) = node(&id)? else {
+                continue;
+            };
+            if parents.contains(&id) {
+                let new = |child: &&NodeId| ids.insert(NodeId::clone(child));
+                ahead.extend(found.children.iter().filter(new).cloned());
+            }
+            table.insert(found)?;
+        }
+        let touched = Self::unchecked(head, table);
+        touched
+            .check_ancestors()
+            .map_err(AssemblyError::Integrity)?;
+        Ok((touched, ids))
+    }
+
     /// Makes a document of those of its nodes that are left. The first of several nodes of one id
     /// counts. A node whose parent does not list it has no parent.
     #[doc(hidden)]
@@ -157,6 +194,24 @@ impl Snapshot {
         }
         detached.sort_unstable();
         Ok((Self::assemble(head, table)?, detached))
+    }
+}
+
+impl Snapshot {
+    /// Checks that no node is its own ancestor.
+    fn check_ancestors(&self) -> Result<(), IntegrityError> {
+        let mut climbed: HashSet<&NodeId, Secret> = HashSet::default();
+        for node in self.nodes() {
+            let up = std::iter::successors(Some(node), |node| self.node(node.parent.as_ref()?));
+            let mut path: HashSet<&NodeId, Secret> = HashSet::default();
+            for id in up.map(Node::id).take_while(|id| !climbed.contains(id)) {
+                if !path.insert(id) {
+                    return Err(IntegrityError::Cycle { id: id.clone() });
+                }
+            }
+            climbed.extend(path);
+        }
+        Ok(())
     }
 }
 

@@ -6,7 +6,9 @@ use std::path::Path;
 use redb::backends::FileBackend;
 use redb::{Database, ReadOnlyDatabase, ReadableDatabase};
 
-use super::{CACHE, HeldStorage, Readers, RedbJournal, failed, find, guarded, is_ours, load};
+use super::{
+    CACHE, HeldStorage, Readers, RedbJournal, failed, find, guarded, is_ours, load, reporting,
+};
 use crate::store::durable::{JournalError, OpenError, StoredPart};
 
 /// A file that is open for reading.
@@ -25,7 +27,7 @@ impl RedbReader {
         find(path)?;
         let open = || guarded(|| FileBackend::new(File::open(path)?));
         let storage = HeldStorage::of_read_file(open()?)?;
-        match RedbJournal::open_held(storage, Readers::Refused, progress) {
+        match RedbJournal::open_held(storage, Readers::Refused, reporting(progress)) {
             Err(OpenError::Locked) => beside(open()?).map(Self::Beside),
             opened => opened.map(Self::Alone),
         }
