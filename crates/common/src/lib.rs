@@ -37,7 +37,11 @@ pub mod millis;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod packed;
-#[allow(missing_docs, missing_debug_implementations)]
+#[allow(
+    missing_docs,
+    missing_debug_implementations,
+    clippy::len_without_is_empty
+)]
 #[cfg(feature = "pages")]
 #[doc(hidden)]
 pub mod pages;

@@ -163,9 +163,9 @@ impl DurableOptions {
         self
     }
 
-    /// Sets a callback that reads single nodes of a stored document before it is loaded, for example
+    /// Sets a callback that reads single nodes of a stored document before it is loaded, such as
     /// those of the first screen. It is called once in an open, in the thread that opens, under no
-    /// lock of doclock. The document is loaded when it returns.
+    /// lock of doclock. The load begins when it returns.
     ///
     /// The file has been opened and locked then. If it was not closed, its last write and the
     /// commits since the last checkpoint have been read too. How long that and a read takes does

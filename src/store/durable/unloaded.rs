@@ -73,6 +73,27 @@ impl<'a> UnloadedDocument<'a> {
     /// [`OpenError`]: [`Corrupt`](OpenError::Corrupt) if a part on the way to the node is damaged,
     /// with the name of the part, and [`Journal`](OpenError::Journal) if it cannot be read. Parts
     /// on the way to other nodes are not checked.
+    ///
+    /// ```
+    /// use doclock::{DataStore, document::NodeSpec, durable::DurableOptions};
+    ///
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("notes.doclock");
+    /// let store = DataStore::open(&path)?;
+    /// let mut transaction = store.begin("ann")?;
+    /// transaction.create(NodeSpec::new("title").with_text("Notes").with_id("title"))?;
+    /// transaction.commit()?;
+    /// store.close()?;
+    ///
+    /// let options = DurableOptions::new().before_load(|document| {
+    ///     let title = document.node("title")?;
+    ///     assert!(title.is_some_and(|title| title.text() == &"Notes"));
+    ///     assert_eq!(document.node("author")?, None);
+    ///     Ok(())
+    /// });
+    /// DataStore::open_with(&path, options)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn node(&mut self, id: impl AsNodeId) -> Result<Option<Node>, OpenError> {
         let id = &*id.as_node_id();
         if self.ids.contains(id) {
@@ -86,31 +107,26 @@ impl<'a> UnloadedDocument<'a> {
 /// Reads a node of the checkpoint.
 fn stored_node(load_after: &mut LoadAfter<'_>, id: &NodeId) -> Result<Option<Node>, OpenError> {
     let key = node_key(id);
-    let (mut found, mut unreadable) = (None, None);
+    let mut found = None;
     let read = guarded(Arc::new(|_| {}), |_| {
         Ok(load_after(u64::MAX, &key, &mut |part| {
             if let StoredPart::Entry { key, bytes } = part {
-                match decode_node(key, bytes) {
-                    Ok(node) => found = Some(node),
-                    Err(error) => unreadable = Some(error),
-                }
+                found = Some(decode_node(key, bytes).and_then(|node| {
+                    node.check_alone().map_err(Unreadable::corrupt)?;
+                    Ok(node)
+                }));
             }
             Ok(())
         })?)
     });
-    match (unreadable, read) {
-        (Some(error), _) => Err(error.into()),
-        (None, Ok(())) => {
-            let alone = found.as_ref().map_or(Ok(()), Node::check_alone);
-            alone.map_err(corrupt).map(|()| found)
-        }
-        (None, Err(OpenError::Corrupt(error))) => {
+    match read {
+        Ok(()) => Ok(found.transpose()?),
+        Err(OpenError::Corrupt(error)) => {
             let (key, bytes) = (&*key, &[][..]);
-            Err(Unreadable::Corrupt(error)
-                .of(StoredPart::Entry { key, bytes })
-                .into())
+            let part = StoredPart::Entry { key, bytes };
+            Err(Unreadable::Corrupt(error).of(part).into())
         }
-        (None, Err(error)) => Err(error),
+        Err(error) => Err(error),
     }
 }
 

@@ -23,8 +23,10 @@ fn steps_of_first_screen(others: usize, is_closed: bool) -> usize {
     // Entries that only a load would read. The keys of some are before those of the page.
     let mut journal = RedbJournal::open(&path, |_| {}).unwrap();
     let keys = (0..others).map(|nth| format!("node/{}{nth:07}", ["a", "p", "z"][nth % 3]));
-    let mut write = JournalWrite::default();
-    write.entries = keys.map(|key| (key, Some(vec![0; 60]))).collect();
+    let mut write = JournalWrite {
+        entries: keys.map(|key| (key, Some(vec![0; 60]))).collect(),
+        ..JournalWrite::default()
+    };
     journal.write(&write).unwrap();
     write.entries.truncate(1);
     journal.write(&write).unwrap();
