@@ -22,7 +22,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use held::HeldStorage;
-pub(super) use lookup::FilePages;
+pub(super) use lookup::{FilePages, reporting};
 pub(crate) use place::find;
 use place::{FilePlace, folder_of, is_missing, missing, target_of};
 pub(super) use read::RedbReader;
@@ -365,16 +365,6 @@ fn load(
         })?;
     }
     Ok(())
-}
-
-/// A check that does nothing but report its progress.
-pub(super) fn reporting(
-    progress: impl Fn(f64),
-) -> impl Fn(FilePages<'_>, f64) -> Result<(), OpenError> {
-    move |_, part| {
-        progress(part);
-        Ok(())
-    }
 }
 
 /// Creates the file of a document with this content, which is durable then.

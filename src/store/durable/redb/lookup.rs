@@ -13,7 +13,7 @@ use redb::StorageBackend;
 
 use super::{HeldStorage, TABLES, failed};
 use crate::steps::step;
-use crate::store::durable::{JournalError, StoredPart};
+use crate::store::durable::{JournalError, OpenError, StoredPart};
 
 /// The pages of a file that no commit changes meanwhile.
 pub(in crate::store::durable) struct FilePages<'a>(pub(super) &'a HeldStorage);
@@ -22,15 +22,10 @@ impl FilePages<'_> {
     /// Whether the newest commit is one of a document, and no power cut has torn it. A large one is
     /// left to the check of all pages.
     pub(in crate::store::durable) fn are_whole(&self) -> bool {
-        const MOST: u64 = 8 << 20;
-        let read = |header: Vec<u8>, mut left: u64| {
-            is_whole(&header, |link, key_size| {
-                self.page(link, key_size, &mut left).ok()
-            })
-        };
+        let mut left = 8 << 20;
+        let page = |link, key_size| self.page(link, key_size, &mut left).ok();
         let header = self.read(0, PAGE);
-        let is_whole = header.is_ok_and(|header| read(header, MOST));
-        is_whole && self.tables().is_ok()
+        header.is_ok_and(|header| is_whole(&header, page)) && self.tables().is_ok()
     }
 
     /// Passes on the entry of this key, if there is one, then each block of a greater number.
@@ -127,4 +122,14 @@ impl FilePages<'_> {
 fn damaged(link: PageLink) -> JournalError {
     let at = place(link.number).map_or(u64::MAX, |place| place.start);
     JournalError::corrupt(format_args!("the page at byte {at} is damaged"))
+}
+
+/// A check that does nothing but report its progress.
+pub(in crate::store::durable) fn reporting(
+    progress: impl Fn(f64),
+) -> impl Fn(FilePages<'_>, f64) -> Result<(), OpenError> {
+    move |_, part| {
+        progress(part);
+        Ok(())
+    }
 }
