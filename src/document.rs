@@ -38,8 +38,9 @@ pub use doclock_document::{
     AttributePatch, AttributeValue, Attributes, AttributesIter, Change, Changes, ChildPosition,
     Children, Descendants, EditError, Fragment, HeaderPart, IntegrityError, JsonError, KeptCommits,
     Limit, LimitExceeded, Limits, MappedPosition, Mark, Marks, MarksChange, Node, NodeSelection,
-    NodeSpec, OffsetError, Position, RightHalf, Selection, Side, Snapshot, SnapshotProgress,
-    SplitPoint, TableSide, Text, TextSelection, TextUnit, UndoConflict, View, check,
+    NodeSpec, OffsetError, Position, RightHalf, Selection, SharedList, Side, Snapshot,
+    SnapshotProgress, SplitPoint, TableSide, Text, TextSelection, TextUnit, UndoConflict, View,
+    check,
 };
 /// Types of other crates in signatures of this module.
 #[doc(no_inline)]

@@ -369,7 +369,9 @@ fn transaction_05_endless_recursion_of_after_hooks_is_stopped_and_reported() {
     let panicking = panics.clone();
     let hook = hooks.after(move |_| {
         let result = again.execute([insert_text(0, "+").on("note")]).unwrap();
-        told.lock().unwrap().extend(result.hook_failures);
+        told.lock()
+            .unwrap()
+            .extend(result.hook_failures.iter().cloned());
         assert!(!*panicking.lock().unwrap(), "no more");
     });
     // Again, also after panics: the thread is in no hook any more.

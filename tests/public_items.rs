@@ -78,6 +78,7 @@ fn lock_18_every_public_type_is_send_and_sync() {
     shared::<doclock::document::ChildPosition>();
     shared::<doclock::document::Position>();
     shared::<doclock::document::Selection>();
+    shared::<doclock::document::SharedList<u32>>();
     shared::<doclock::document::Side>();
     shared::<doclock::document::Text>();
     shared::<doclock::document::TextSelection>();

@@ -17,7 +17,7 @@ use super::{CommitCondition, CommitError, ExecutedOperation, SharedDocument};
 use crate::document::schema::Schema;
 use crate::document::{
     Budget, Change, ChangeDetail, Changes, EditError, Fragment, Limit, Limits, Measure, Node,
-    Overlay, Selection, Sizes, Snapshot, View, cost, walk,
+    Overlay, Selection, SharedList, Sizes, Snapshot, View, cost, walk,
 };
 use crate::id::{AsNodeId, NodeId, TransactionId};
 use crate::lock::Grant;
@@ -60,7 +60,7 @@ pub struct Draft {
     pub(super) id: TransactionId,
     pub(super) overlay: Overlay,
     pub(super) document: Arc<SharedDocument>,
-    operations: Vec<ExecutedOperation>,
+    operations: SharedList<ExecutedOperation>,
     /// How many attempts run in it.
     attempts: u32,
     /// `None` until one of these fields is set.
@@ -95,7 +95,7 @@ impl Draft {
             id,
             overlay: Overlay::new(base),
             document,
-            operations: Vec::new(),
+            operations: SharedList::default(),
             attempts: 0,
             optional: None,
             nodes: None,
@@ -358,16 +358,16 @@ impl Draft {
         &self.operations
     }
 
-    pub(super) fn take_executed(&mut self) -> Vec<ExecutedOperation> {
+    pub(super) fn take_executed(&mut self) -> SharedList<ExecutedOperation> {
         std::mem::take(&mut self.operations)
     }
 
     pub(crate) fn has_room_for_operations(&self) -> bool {
-        self.operations.capacity() > 0
+        self.operations.has_room()
     }
 
     /// Gives it a buffer for its operations, before the first of them.
-    pub(crate) fn record_in(&mut self, room: Vec<ExecutedOperation>) {
+    pub(crate) fn record_in(&mut self, room: SharedList<ExecutedOperation>) {
         debug_assert!(self.operations.is_empty() && room.is_empty());
         self.operations = room;
     }

@@ -295,6 +295,13 @@ impl DataStore {
         self.0.writer.is_some()
     }
 
+    /// Whether a commit may be acknowledged before it is written. It is written soon, then.
+    #[inline]
+    pub(crate) fn acknowledges_unwritten(&self, durability: Option<Durability>) -> bool {
+        let writer = self.0.writer.as_ref();
+        writer.is_none_or(|writer| writer.acknowledges_unwritten(durability))
+    }
+
     /// Waits until a commit may be acknowledged.
     #[inline]
     pub(crate) fn acknowledge(

@@ -40,7 +40,7 @@ use crate::steps::step;
 use crate::sync::{Mutex, MutexGuard, rank};
 use closing::LockChange;
 pub(super) use journal_reader::JournalReader;
-pub(super) use records::CommitRecords;
+pub(super) use records::{CommitRecords, UnwrittenCommits};
 use records::{FollowingSession, LogLimit};
 pub(super) use subscribers::{EventWait, SubscriberId};
 use subscribers::{NextEvent, SubscriberWake};
@@ -55,6 +55,7 @@ slotmap::new_key_type! {
 /// A commit, as the log keeps it.
 #[derive(Clone, Debug)]
 pub(crate) struct CommitRecord {
+    /// What it did to positions, if a session of others reads it.
     pub(crate) edits: CommitEdits,
     pub(crate) owner: OwnerId,
     /// Whether the history of its editor has it.
@@ -67,6 +68,14 @@ pub(crate) struct CommitRecord {
     pub(crate) reversed: Option<Arc<ReversedEntry>>,
     /// What the committing call returns, if there are subscribers or commits are kept.
     pub(crate) commit: Option<Arc<TransactionResult>>,
+}
+
+/// Who may read a record.
+pub(super) struct RecordReaders {
+    /// Whether a session does that has not made the commit. It needs the edits.
+    pub(super) sessions: bool,
+    /// Whether others may. They need the commit.
+    pub(super) others: bool,
 }
 
 /// The units that an undo or a redo reversed. They are stored if it added anything, or the entry
@@ -133,7 +142,12 @@ impl CommitRecord {
         let CommitEdits {
             version, undone, ..
         } = &self.edits;
-        self.in_history.then(|| (*version, undone.clone()))
+        // Most commits undo none.
+        let undone = || match undone.is_empty() {
+            true => Box::default(),
+            false => undone.clone(),
+        };
+        self.in_history.then(|| (*version, undone()))
     }
 
     /// About how many bytes it takes.
@@ -267,6 +281,9 @@ impl CommitLog {
 
     /// Removes the records that no follower needs, and the oldest ones if the rest is over the
     /// limit or more than `most_apart` are left. Those that sessions need become stretches.
+    ///
+    /// With a journal, later commits free them, one each. An allocator is slow if many are freed at
+    /// once, or by another thread than that which allocates.
     #[cold]
     fn trim(&self, most_apart: usize) {
         let mut log = self.records.lock();
@@ -287,7 +304,7 @@ impl CommitLog {
     /// What is left is needed, so it does not help to look again at each commit.
     fn note_overfull_from(&self, records: &mut CommitRecords) {
         /// What all have read stays until so many bytes have been added.
-        const READ: usize = 1 << 20;
+        const READ: usize = 256 << 10;
         let limit = records.applied(self.limit);
         let (most, half) = (limit.most(), limit.more / 2);
         let bytes = records.bytes();
@@ -297,35 +314,43 @@ impl CommitLog {
         };
     }
 
-    /// Appends a commit. A follower need not read its own.
+    /// Appends a commit. A follower need not read its own. Returns whether subscribers may read it:
+    /// otherwise it is to be [announced](DataStore::announce).
     #[inline]
     pub(super) fn push(
         &self,
         log: LockedLog<'_>,
         version: u64,
         commit: ToRecord<'_>,
-        record: impl FnOnce(bool) -> CommitRecord,
-    ) {
+        record: impl FnOnce(RecordReaders) -> CommitRecord,
+    ) -> bool {
         // Dropped after the log is unlocked.
-        let _unneeded;
+        let (_unneeded, _removed);
         let mut log = log;
         let Some(records) = &mut *log else {
-            return;
+            return false;
         };
-        let origin = commit.origin;
+        let (origin, reverses) = (commit.origin, commit.reversed_unit.is_some());
         _unneeded = self.queue_unrecorded(records, version, commit);
         // The session of a batch may have ended while another thread ran the batch.
         let is_of_follower = origin.is_some_and(|id| records.sessions.contains_key(id));
         if self.followers.load(Ordering::Relaxed) <= u32::from(is_of_follower) {
-            return;
+            return false;
         }
-        let has_readers = self.limit.kept > 0 || self.subscribers.load(Ordering::Relaxed) > 0;
-        let record = record(has_readers);
-        self.head.store(record.edits.version, Ordering::Relaxed);
-        let unneeded = records.push(record);
+        let has_subscribers = self.subscribers.load(Ordering::Relaxed) > 0;
+        let record = record(RecordReaders {
+            sessions: records.sessions.len() > usize::from(is_of_follower),
+            others: self.limit.kept > 0 || has_subscribers,
+        });
+        self.head.store(version, Ordering::Relaxed);
+        _removed = records.push(record);
         self.note_size(records);
-        drop(log);
-        drop(unneeded);
+        // The announcement of an undo follows its provenance, and that for filters its reach.
+        let is_read = has_subscribers && !reverses && self.filters.load(Ordering::Relaxed) == 0;
+        if is_read {
+            self.announce_in(log, version, None);
+        }
+        is_read
     }
 
     /// Queues a commit to be recorded, from the first one on that can be undone.
@@ -494,15 +519,17 @@ impl CommitLog {
     }
 
     /// Lets subscribers read a commit, and wakes those that wait for it.
-    fn announce(&self, version: u64, reach: Option<Reach>) {
-        let mut log = self.records.lock();
+    fn announce_in(&self, mut log: LockedLog<'_>, version: u64, reach: Option<&Reach>) {
         let Some(records) = &mut *log else {
             return;
         };
-        let woken = records.announce(version, reach.as_ref());
+        let is_for_journal = records.subscribers.announce_to_journal(version);
+        let woken = (!is_for_journal).then(|| records.announce(version, reach));
         let change = self.close_if_behind(records);
         self.unlock_and(log, change);
-        woken.for_each(SubscriberWake::notify);
+        if let Some(woken) = woken {
+            woken.for_each(SubscriberWake::notify);
+        }
     }
 
     /// Ends a subscription.
@@ -534,6 +561,7 @@ impl CommitLog {
         }
         let limit = options.lossless_limit?;
         records.subscribers.read_losslessly(id, limit);
+        records.behind_from = 0;
         self.close_if_behind(records)
     }
 
@@ -720,7 +748,7 @@ impl DataStore {
         if log.subscribers.load(Ordering::Relaxed) > 0 {
             let has_filters = log.filters.load(Ordering::Relaxed) > 0;
             let reach = has_filters.then(|| Reach::new(&commit.changes, &self.snapshot()));
-            log.announce(commit.version, reach);
+            log.announce_in(log.records.lock(), commit.version, reach.as_ref());
         }
     }
 

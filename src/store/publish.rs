@@ -10,7 +10,7 @@ use smol_str::SmolStr;
 
 use super::inbox::event_table::{EventNote, Inboxes};
 use super::lease::table::LeaseTable;
-use super::log::ToRecord;
+use super::log::{RecordReaders, ToRecord};
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::numbers::Numbers;
 use super::receipts::{KeptReceipt, Receipts};
@@ -19,7 +19,7 @@ use super::{
     TransactionResult,
 };
 use crate::document::{
-    Change, Changes, CommitEdits, EditUnit, Overlay, Position, Selection, Snapshot,
+    Change, Changes, CommitEdits, EditUnit, Overlay, Position, Selection, SharedList, Snapshot,
 };
 use crate::id::{NodeIds, OwnerId, TransactionId};
 use crate::lock::Grant;
@@ -306,7 +306,7 @@ impl DataStore {
             selection_after,
             first_place,
             repeated: false,
-            hook_failures: Box::default(),
+            hook_failures: SharedList::default(),
         };
         let receipt = once.map(|(key, digest)| keyed_receipt(key, digest, &result));
         let mut conditions = draft.take_conditions();
@@ -328,10 +328,13 @@ impl DataStore {
             is_undo: session.is_some_and(|of| of.reversal.is_recorded),
             reversed_unit: newest,
         };
-        let record = |version, for_subscribers: bool| CommitRecord {
+        let record = |version, readers: RecordReaders| CommitRecord {
             edits: CommitEdits {
                 version,
-                edits: Change::sequence_edits(&result.changes),
+                edits: match readers.sessions {
+                    true => Change::sequence_edits(&result.changes),
+                    false => Default::default(),
+                },
                 undone: publication.undone.into(),
             },
             owner: result.owner.clone(),
@@ -340,19 +343,22 @@ impl DataStore {
             // Only kept commits lead to the history of a later session.
             unit: unit.filter(|_| self.keeps_commits()).cloned(),
             reversed: session.and_then(|of| of.reversal.entry.clone()),
-            commit: for_subscribers.then(|| {
+            commit: readers.others.then(|| {
                 Arc::new(TransactionResult {
                     version,
                     ..result.clone()
                 })
             }),
         };
-        result.version =
+        let is_announced;
+        (result.version, is_announced) =
             self.make_version(draft, receipt.as_ref(), &mut conditions, commit, record)?;
         if let Some((unit, in_effect)) = newest {
             self.apply_published_newest(unit, *in_effect, &result.changes);
         }
-        self.announce(&result);
+        if !is_announced {
+            self.announce(&result);
+        }
         Ok(result)
     }
 
@@ -430,12 +436,12 @@ impl DataStore {
         }
     }
 
-    /// Makes a draft the next version, with its receipt and conditions, and returns the
-    /// version's number. Publishes nothing if a condition does not hold.
+    /// Makes a draft the next version, with its receipt and conditions. Returns the version's
+    /// number, and whether it is announced. Publishes nothing if a condition does not hold.
     ///
-    /// If anyone but `origin` follows the document, `record` makes the record of the commit, with
-    /// or without the result for subscribers. The log is locked meanwhile, so version and record
-    /// appear in one step for every follower.
+    /// If anyone but `origin` follows the document, `record` makes the record of the commit for
+    /// these readers. The log is locked meanwhile, so version and record appear in one step for
+    /// every follower.
     #[inline]
     fn make_version(
         &self,
@@ -443,8 +449,8 @@ impl DataStore {
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
         commit: ToRecord<'_>,
-        record: impl FnOnce(u64, bool) -> CommitRecord,
-    ) -> Result<u64, CommitError> {
+        record: impl FnOnce(u64, RecordReaders) -> CommitRecord,
+    ) -> Result<(u64, bool), CommitError> {
         // Declared before the guards, hence dropped after them: no thread waits while old values
         // are freed.
         let (_forgotten, _before);
@@ -486,11 +492,11 @@ impl DataStore {
             forgotten
         });
         drop(bookkeeping);
-        if let Some(log) = log {
-            let record = |for_subscribers| record(version, for_subscribers);
-            self.0.log.push(log, version, commit, record);
-        }
-        Ok(version)
+        let is_announced = log.is_some_and(|log| {
+            let record = |readers| record(version, readers);
+            self.0.log.push(log, version, commit, record)
+        });
+        Ok((version, is_announced))
     }
 
     /// Publishes the receipt and conditions of a transaction that changed nothing.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use crate::codes::codes;
-use crate::document::{Change, Changes, Position, Selection};
+use crate::document::{Change, Changes, Position, Selection, SharedList};
 use crate::id::{FencingToken, NodeId, OwnerId, TransactionId};
 
 /// The result of a committed transaction.
@@ -55,7 +55,7 @@ pub struct TransactionResult {
     pub idempotency_key: Option<SmolStr>,
     /// The executed operations, in order, if the transaction ran an operation batch. Those within a
     /// `control` are listed separately.
-    pub operations: Vec<ExecutedOperation>,
+    pub operations: SharedList<ExecutedOperation>,
     /// The primitive changes, in order. Applied to the version before, they produce this version.
     /// Empty if nothing changed, and in a repetition, because a receipt does not keep them.
     pub changes: Changes,
@@ -77,7 +77,7 @@ pub struct TransactionResult {
     /// The after-hooks of this transaction that failed. A repetition runs none. Always empty in an
     /// event, which is sent before the after-hooks run.
     #[serde(skip_serializing_if = "<[_]>::is_empty", skip_deserializing)]
-    pub hook_failures: Box<[HookFailure]>,
+    pub hook_failures: SharedList<HookFailure>,
 }
 
 impl TransactionResult {
@@ -94,13 +94,13 @@ impl TransactionResult {
             owner,
             fencing_token: FencingToken(0),
             idempotency_key: None,
-            operations: Vec::new(),
+            operations: SharedList::default(),
             changes: Changes::default(),
             selection_before: None,
             selection_after: None,
             first_place: None,
             repeated: false,
-            hook_failures: Box::default(),
+            hook_failures: SharedList::default(),
         }
     }
 

@@ -9,6 +9,7 @@ use super::user_code::UserCode;
 use super::{HookFailure, HookId, Operation, TransactionError, TransactionResult};
 use crate::caught::{catch, dispose};
 use crate::codes::codes;
+use crate::document::SharedList;
 use crate::id::OwnerId;
 use crate::store::Draft;
 use crate::sync::{Mutex, rank};
@@ -192,10 +193,10 @@ impl Hooks {
     }
 
     /// Runs all after-hooks, even if one of them fails.
-    pub(super) fn run_after(&self, result: &TransactionResult) -> Box<[HookFailure]> {
+    pub(super) fn run_after(&self, result: &TransactionResult) -> SharedList<HookFailure> {
         let hooks = Arc::clone(&self.0.lock().after);
         if hooks.is_empty() {
-            return Box::default();
+            return SharedList::default();
         }
         let run = |hook: &Hook<After>| {
             let Some(_level) = Level::enter() else {

@@ -298,6 +298,14 @@ impl TransactionManager {
         completion: Completion,
         observed: &mut ObservedTransaction,
     ) {
+        let manager = &**self.0;
+        if let (Ok(_), Completion::Here(durability), None) = (&*outcome, completion, &manager.hooks)
+            && manager
+                .store
+                .acknowledges_unwritten(durability.or(manager.durability))
+        {
+            return;
+        }
         blocking(self.complete_as(WaiterKind::Thread, outcome, completion, observed));
     }
 

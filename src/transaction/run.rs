@@ -9,7 +9,7 @@ use super::operation::{
 };
 use super::{TransactionError, limits};
 use crate::caught::catch;
-use crate::document::{Change, EditError, Limit, Node, Overlay, TextUnit, View};
+use crate::document::{Change, EditError, Limit, Node, Overlay, SharedList, TextUnit, View};
 use crate::id::NodeId;
 use crate::store::{AliasError, Draft, ExecutedOperation};
 
@@ -78,8 +78,9 @@ pub(super) fn run_batch(
 }
 
 fn make_room(draft: &mut Draft, operations: &[Operation]) {
-    if !draft.has_room_for_operations() {
-        draft.record_in(Vec::with_capacity(operations.len()));
+    // The first operation of a draft makes room for itself.
+    if operations.len() > 1 && !draft.has_room_for_operations() {
+        draft.record_in(SharedList::with_room(operations.len()));
     }
 }
 

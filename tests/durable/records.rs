@@ -274,13 +274,13 @@ fn commit() -> BoxedStrategy<TransactionResult> {
                     owner: OwnerId::from(owner.as_str()),
                     fencing_token: FencingToken(token),
                     idempotency_key: key,
-                    operations: content.0,
+                    operations: content.0.into_iter().collect(),
                     changes: content.1.into_iter().collect(),
                     selection_before: selections.0,
                     selection_after: selections.1,
                     first_place: first_place.map(Box::new),
                     repeated: flags.1,
-                    hook_failures: Box::default(),
+                    hook_failures: SharedList::default(),
                 }
             },
         )

@@ -116,7 +116,7 @@ fn transaction_02_an_empty_control_succeeds_without_operations_and_without_a_ver
     let events = store.subscribe();
     for on in ["note", "nowhere"] {
         let result = manager(&store).execute([control(on, [])]).unwrap();
-        assert_eq!((result.version, result.operations), (1, vec![]));
+        assert_eq!((result.version, result.operations.len()), (1, 0));
     }
     assert_eq!((store.version(), events.try_recv().is_err()), (1, true));
     assert_eq!(store.snapshot(), before);

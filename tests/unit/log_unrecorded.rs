@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::document::Change;
 use crate::history::HistoryOptions;
 use crate::{DataStore, Editor, dsl::*};
 
@@ -47,6 +48,22 @@ fn undo_02_letters_typed_in_a_row_wait_as_one_commit() {
     ann.undo().commit().unwrap();
     ann.redo().commit().unwrap();
     assert_eq!(waiting(&ann), Some(1));
+}
+
+/// The events share the changes that are merged, and stay as they were.
+#[test]
+fn undo_02_letters_typed_in_a_row_wait_as_one_commit_beside_a_subscriber() {
+    let ann = editor(HistoryOptions::new().group_interval(Duration::MAX));
+    let events = ann.store().subscribe();
+    type_in(&ann, 0..20);
+    assert_eq!(waiting(&ann), Some(1));
+    for _ in 0..20 {
+        let commit = events.try_recv().unwrap().commit;
+        let [Change::SpliceText { inserted, .. }] = &commit.changes[..] else {
+            panic!("{:?}", commit.changes)
+        };
+        assert_eq!(inserted, "x");
+    }
 }
 
 #[test]

@@ -380,10 +380,10 @@ impl Change {
         }
     }
 
-    /// Takes in the next change if both type into one text, the second behind the first, and both
-    /// have so few letters that no allocation is needed. Returns whether it does.
+    /// What it and the next change type, if that is one text, the second part behind the first, with
+    /// so few letters that no allocation is needed.
     #[doc(hidden)]
-    pub fn go_on_typing(&mut self, next: &Self) -> bool {
+    pub fn typed_with(&self, next: &Self) -> Option<SmolStr> {
         const MOST_LETTERS: usize = 22;
         let (
             Self::SpliceText {
@@ -402,20 +402,19 @@ impl Change {
             },
         ) = (self, next)
         else {
-            return false;
+            return None;
         };
         let goes_on = id == of_next
             && removed.is_empty()
             && removed_next.is_empty()
             && inserted.len() + inserted_next.len() <= MOST_LETTERS
             && *at + inserted.chars().count() == *at_next;
-        if goes_on {
+        goes_on.then(|| {
             let mut both = SmolStrBuilder::new();
             both.push_str(inserted);
             both.push_str(inserted_next);
-            *inserted = both.finish();
-        }
-        goes_on
+            both.finish()
+        })
     }
 
     /// Whether a node does not exist afterwards.

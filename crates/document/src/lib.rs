@@ -49,6 +49,7 @@ mod provenance;
 mod query;
 pub mod schema;
 mod selection;
+mod shared_list;
 #[allow(missing_docs)]
 mod sizes;
 mod snapshot;
@@ -110,6 +111,7 @@ pub use node::Node;
 pub use pattern::{Pattern, PatternError};
 pub use provenance::UndoConflict;
 pub use selection::{NodeSelection, Position, Selection, TextSelection};
+pub use shared_list::SharedList;
 pub use snapshot::{Snapshot, SnapshotProgress};
 pub use spec::{JsonError, NodeSpec};
 pub use table::{HeaderPart, TableSide};

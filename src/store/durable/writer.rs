@@ -278,14 +278,23 @@ impl Writer {
         }
     }
 
+    /// Whether an acknowledgement does not wait. Then the thread is called to write.
+    #[inline]
+    pub(super) fn acknowledges_unwritten(&self, durability: Option<Durability>) -> bool {
+        let later = durability.unwrap_or(self.durability) == Durability::Later;
+        let at_once = later && !self.shared.has_many_notes();
+        if at_once {
+            self.shared.call_if_asleep();
+        }
+        at_once
+    }
+
     /// Returns what an acknowledgement waits for. `None` if it does not wait.
     fn goal(&self, version: u64, and_notes: bool, durability: Option<Durability>) -> Option<Goal> {
-        let has_many_notes = self.shared.has_many_notes();
-        if durability.unwrap_or(self.durability) == Durability::Later && !has_many_notes {
-            self.shared.call_if_asleep();
+        if self.acknowledges_unwritten(durability) {
             return None;
         }
-        let notes = match and_notes || has_many_notes {
+        let notes = match and_notes || self.shared.has_many_notes() {
             true => self.shared.state.lock().noted,
             false => 0,
         };

@@ -30,6 +30,20 @@ pub(super) struct LockChange {
 type Closer = Option<&'static Location<'static>>;
 
 impl CommitRecords {
+    /// Whether none of them can be behind, because too little was appended.
+    fn are_all_near(&self) -> bool {
+        self.appended <= self.behind_from
+    }
+
+    /// Notes from when on one of them may be behind.
+    fn note_behind_from(&mut self) {
+        let all = self.subscribers.limits();
+        // One that waits has read everything that concerns it.
+        let left = all.map(|(cursor, limit)| limit - cursor.map_or(0, |it| self.unread_bytes(it)));
+        let least = left.min().unwrap_or(usize::MAX);
+        self.behind_from = self.appended.saturating_add(least as u64);
+    }
+
     /// Returns the lossless subscriber that has the most to read beyond a part of its limit, or the
     /// journal.
     fn furthest_behind(&self, part: impl Fn(usize) -> usize) -> Option<SubscriberId> {
@@ -55,11 +69,14 @@ impl CommitLog {
     /// Closes the lock if a lossless subscriber has more to read than its limit, or the journal
     /// more to write. Each commit that is announced calls it.
     pub(super) fn close_if_behind(&self, records: &mut CommitRecords) -> Option<LockChange> {
-        if records.closed_by.is_some() {
+        if records.closed_by.is_some() || records.are_all_near() {
             return None;
         }
-        let behind = records.furthest_behind(|limit| limit)?;
-        Some(self.set_closed(records, Some(behind)))
+        let behind = records.furthest_behind(|limit| limit);
+        if behind.is_none() {
+            records.note_behind_from();
+        }
+        behind.map(|behind| self.set_closed(records, Some(behind)))
     }
 
     /// Opens the lock if the lossless subscribers have read enough. Half of a limit is between

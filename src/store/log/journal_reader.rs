@@ -3,12 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use super::records::CommitRecords;
+use super::records::{CommitRecords, UnwrittenCommits};
 use super::subscribers::SubscriberWake;
-use super::{CommitLog, HistoryStep, SubscriberId};
+use super::{CommitLog, SubscriberId};
 use crate::document::Snapshot;
 use crate::store::events::Filter;
-use crate::store::{DataStore, SharedDocument, TransactionResult};
+use crate::store::{DataStore, SharedDocument};
 
 /// Reads the log for a journal, as a lossless subscriber: all commits until a moment, with the
 /// version that they made, announced or not.
@@ -19,44 +19,35 @@ pub(in crate::store) struct JournalReader {
 }
 
 impl JournalReader {
-    /// All commits since the last call, which of them are in histories, and the document after
-    /// them.
-    pub(in crate::store) fn read(
-        &self,
-    ) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>, Snapshot) {
+    /// All commits since the last call, and the document after them.
+    pub(in crate::store) fn read(&self) -> (UnwrittenCommits, Snapshot) {
         let mut log = self.log.records.lock();
         let snapshot = self.document.published.lock().document.clone();
         let Some(records) = &mut *log else {
-            return (Vec::new(), Vec::new(), snapshot);
+            return (UnwrittenCommits::default(), snapshot);
         };
-        let (commits, steps) = records.read_all(self.id, snapshot.version());
+        let unwritten = records.read_all(self.id, snapshot.version());
         let change = self.log.open_if_read(records);
         self.log.unlock_and(log, change);
-        (commits, steps, snapshot)
+        (unwritten, snapshot)
     }
 
-    /// Lets subscribers read the commits that are durable now, and the threads that commit free
-    /// them.
-    pub(in crate::store) fn note_durable(
-        &self,
-        version: u64,
-        written: Vec<Arc<TransactionResult>>,
-    ) {
+    /// Lets subscribers read the commits that are durable now.
+    pub(in crate::store) fn note_durable(&self, version: u64) {
         let mut log = self.log.records.lock();
-        let wake = log.as_mut().map(|records| {
-            records.written.extend(written);
-            records.subscribers.note_durable(version)
-        });
+        let wake = log
+            .as_mut()
+            .map(|records| records.subscribers.note_durable(version));
         drop(log);
         wake.into_iter().for_each(SubscriberWake::notify);
     }
 
-    /// Frees the commits that were written, when none may come for long.
-    pub(in crate::store) fn free_written(&self) {
+    /// Frees what later commits would, when none may come for long.
+    pub(in crate::store) fn free_unneeded(&self) {
         let mut log = self.log.records.lock();
-        let written = log.as_mut().map(|it| std::mem::take(&mut it.written));
+        let unneeded = log.as_mut().map(|it| std::mem::take(&mut it.unneeded));
         drop(log);
-        drop(written);
+        drop(unneeded);
     }
 
     /// The last version that was appended. Orders no other memory.
@@ -70,8 +61,13 @@ impl Drop for JournalReader {
         let mut log = self.log.records.lock();
         // The store refuses commits by now.
         let last = self.newest();
-        let ended = log.as_mut().map(|it| it.subscribers.end_journal(last));
+        let ended = log.as_mut().map(|it| {
+            let unneeded = (it.unwritten.take(), std::mem::take(&mut it.unneeded));
+            (it.subscribers.end_journal(last), unneeded)
+        });
         drop(log);
+        let (ended, unneeded) = ended.unzip();
+        drop(unneeded);
         ended.into_iter().flatten().for_each(SubscriberWake::end);
         self.log.unsubscribe(self.id);
     }
@@ -92,6 +88,8 @@ impl DataStore {
         let document = &self.0.document;
         let mut records = log.records.lock();
         let (records, cursor) = log.begin_following(&mut records, document, Some(&Filter::All));
+        records.unwritten = Some(UnwrittenCommits::default());
+        records.behind_from = 0;
         JournalReader {
             log: Arc::clone(&log.0),
             document: Arc::clone(document),

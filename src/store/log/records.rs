@@ -27,6 +27,9 @@ pub(super) struct LogLimit {
 /// would not fit into the caches of a processor.
 const FOR_SESSIONS: usize = 256 << 10;
 
+/// With more commits to be freed, a commit frees two.
+const MANY_UNNEEDED: usize = 1024;
+
 impl LogLimit {
     /// From more bytes on, records are removed.
     pub(super) fn most(self) -> usize {
@@ -60,20 +63,30 @@ pub(in crate::store) struct CommitRecords {
     /// before it.
     begins_after: u64,
     /// The size of all commits that were ever appended.
-    appended: u64,
+    pub(super) appended: u64,
     /// The size of those that were removed.
     removed: u64,
     /// From how many bytes on it may help to remove some.
     pub(super) overfull_from: usize,
-    /// Commits that the journal has written. Threads that commit free them, a few at a time:
-    /// allocators are slow if one thread frees all that another allocates.
-    pub(super) written: Vec<Arc<TransactionResult>>,
+    /// From so many bytes of `appended` on, a lossless subscriber may be too far behind.
+    pub(super) behind_from: u64,
+    /// What the journal has not read yet. `None` without a journal.
+    pub(super) unwritten: Option<UnwrittenCommits>,
+    /// Commits that were removed beside a journal, and are to be freed.
+    pub(super) unneeded: Vec<Arc<TransactionResult>>,
     /// Commits whose provenance is not recorded yet.
     pub(super) unrecorded: UnrecordedQueue,
     /// Whether the store is gone.
     pub(super) has_ended: bool,
     /// Who keeps the lock closed.
     pub(super) closed_by: Option<SubscriberId>,
+}
+
+/// The commits that a journal has to write, and which of them are in histories.
+#[derive(Debug, Default)]
+pub(in crate::store) struct UnwrittenCommits {
+    pub(in crate::store) commits: Vec<Arc<TransactionResult>>,
+    pub(in crate::store) steps: Vec<HistoryStep>,
 }
 
 #[derive(Debug)]
@@ -156,14 +169,19 @@ impl CommitRecords {
         if let Some(session) = session {
             session.cursor = record.edits.version;
         }
-        let written = [self.written.pop(), self.written.pop()];
+        let are_many = self.unneeded.len() > MANY_UNNEEDED;
+        let freed = [self.unneeded.pop(), self.unneeded.pop_if(|_| are_many)];
+        if let (Some(unwritten), Some(commit)) = (&mut self.unwritten, &record.commit) {
+            unwritten.commits.push(Arc::clone(commit));
+            unwritten.steps.extend(record.step());
+        }
         self.appended += record.bytes() as u64;
         self.recent.push_back(LogEntry {
             appended: self.appended,
             record,
             topics: Box::default(),
         });
-        (unneeded, written)
+        (unneeded, freed)
     }
 
     /// Appends a stored commit, and removes the oldest ones beyond so many bytes.
@@ -244,8 +262,15 @@ impl CommitRecords {
         let removed = oldest.clone().next_back();
         self.removed = removed.map_or(self.removed, |entry| entry.appended);
         self.subscribers.miss(oldest);
-        let commits = self.recent.drain(..count).map(|entry| entry.record.commit);
-        (stretches, commits.flatten().collect::<Vec<_>>())
+        let oldest = self.recent.range_mut(..count);
+        let commits = oldest.filter_map(|entry| entry.record.commit.take());
+        let mut unneeded = Vec::new();
+        match self.unwritten {
+            Some(_) => self.unneeded.extend(commits),
+            None => unneeded.extend(commits),
+        }
+        self.recent.drain(..count);
+        (stretches, unneeded)
     }
 
     /// Removes what no follower needs. If the rest is over the limit, or more than `most_apart`
@@ -350,23 +375,13 @@ impl CommitRecords {
         }
     }
 
-    /// All commits that a journal has not read, and which of them are in histories. The last of
-    /// them made the published version.
-    pub(super) fn read_all(
-        &mut self,
-        id: SubscriberId,
-        published: u64,
-    ) -> (Vec<Arc<TransactionResult>>, Vec<HistoryStep>) {
-        let cursor = self.subscribers.cursor(id).unwrap_or(published);
-        let unread = self.recent.range(self.recent_until(cursor)..);
-        let unread = unread.map(|entry| &entry.record);
-        let commits = unread.clone().filter_map(|record| record.commit.clone());
-        let read = (
-            commits.collect(),
-            unread.filter_map(CommitRecord::step).collect(),
-        );
+    /// All commits that a journal has not read. The last of them made the published version.
+    pub(super) fn read_all(&mut self, id: SubscriberId, published: u64) -> UnwrittenCommits {
         self.subscribers.set_cursor(id, published);
-        read
+        self.unwritten
+            .as_mut()
+            .map(std::mem::take)
+            .unwrap_or_default()
     }
 
     /// The commits up to a version, in order, as far as they are kept. Those of an owner become the
@@ -438,3 +453,7 @@ impl CommitRecords {
         }
     }
 }
+
+#[cfg(all(test, not(loom)))]
+#[path = "../../../tests/unit/log_records.rs"]
+mod tests;

@@ -419,6 +419,12 @@ impl Subscribers {
         lags.max().unwrap_or_default()
     }
 
+    /// The cursors of the lossless ones, `None` for one that waits, with their limits.
+    pub(super) fn limits(&self) -> impl Iterator<Item = (Option<u64>, usize)> {
+        let all = self.lossless.iter();
+        all.map(|(id, limit)| (self.cursor(*id), *limit))
+    }
+
     /// The lossless ones that do not wait, with their cursors and limits.
     pub(super) fn lossless(&self) -> impl Iterator<Item = (SubscriberId, u64, usize)> {
         let all = self.lossless.iter();
@@ -502,6 +508,17 @@ impl Subscribers {
             }
             subscriber.cursor = last;
         }
+    }
+
+    /// Lets a journal read a commit, if that is the only subscriber: it never waits. Returns whether
+    /// it is.
+    #[inline]
+    pub(super) fn announce_to_journal(&mut self, version: u64) -> bool {
+        let is_alone = self.durable.is_some() && self.last.is_none() && self.all.len() == 1;
+        if is_alone {
+            self.announced = version;
+        }
+        is_alone
     }
 
     /// Lets subscribers read a commit. Returns its topics, and what wakes those that wait for it.

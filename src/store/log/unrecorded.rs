@@ -128,19 +128,20 @@ impl UnrecordedCommit {
         if !is_same || !self.details.is_empty() || !next.details.is_empty() {
             return false;
         }
-        let Some([change]) = self.changes.get_mut() else {
+        let ([change], [next_change]) = (&self.changes[..], &next.changes[..]) else {
             return false;
         };
-        let [next_change] = &next.changes[..] else {
+        let Some(typed) = change.typed_with(next_change) else {
             return false;
         };
-        let is_typed = change.go_on_typing(next_change);
-        if is_typed {
-            self.bytes = bytes(&self.changes);
-            self.version = version;
-            self.selections[1] = next.selections[1].cloned();
+        // A journal or a subscriber may still read the changes as they were.
+        if let [Change::SpliceText { inserted, .. }] = self.changes.make_mut() {
+            *inserted = typed;
         }
-        is_typed
+        self.bytes = bytes(&self.changes);
+        self.version = version;
+        self.selections[1] = next.selections[1].cloned();
+        true
     }
 }
 

@@ -46,7 +46,8 @@ pub(super) struct HistoryEntry {
     /// Whether an undo was refused because of it, and the idempotency key of that undo.
     pub(super) refused: Option<Option<SmolStr>>,
     /// The scope of the undo that reverted it, if that had one.
-    pub(super) undone_in: Option<UndoScope>,
+    // In a box, because few undos have one and each entry is moved.
+    pub(super) undone_in: Option<Box<UndoScope>>,
 }
 
 /// Why an entry could not be undone.

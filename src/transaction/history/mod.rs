@@ -410,9 +410,10 @@ impl History {
 
     /// Keeps the limit of a stack.
     fn drop_oldest(&mut self, direction: Direction) {
-        while self.depth(direction) > self.options.limit {
-            let oldest = self.stack_mut(direction).pop_front();
-            self.gone.extend(oldest);
+        while self.depth(direction) > self.options.limit
+            && let Some(oldest) = self.stack_mut(direction).pop_front()
+        {
+            self.gone.push(oldest);
         }
     }
 
@@ -497,7 +498,7 @@ impl History {
         }
         opposite.added[usize::from(direction == Direction::Redo)].extend(added);
         let is_undone_in_scope = direction == Direction::Undo && !attempt.scope.is_all();
-        opposite.undone_in = is_undone_in_scope.then(|| attempt.scope.clone());
+        opposite.undone_in = is_undone_in_scope.then(|| attempt.scope.clone().into());
         self.gone.push(entry);
         let other = match direction {
             Direction::Undo => Direction::Redo,

@@ -1,6 +1,6 @@
 //! Submitted batches.
 
-use crate::document::Changes;
+use crate::document::{Changes, SharedList};
 use crate::id::OwnerId;
 use crate::store::durable::Durability;
 use crate::store::{ExecutedOperation, OfSession, Publication, undone};
@@ -21,7 +21,7 @@ pub(in crate::transaction) struct Submission {
     pub(super) in_history: HistoryMode,
     pub(super) completion: Completion,
     /// Buffers for the operations and the changes of the result.
-    pub(super) executed: Vec<ExecutedOperation>,
+    pub(super) executed: SharedList<ExecutedOperation>,
     pub(super) changes: Changes,
 }
 
@@ -45,7 +45,7 @@ impl Submission {
             once: None,
             in_history: HistoryMode::Recorded,
             completion: Completion::Here(None),
-            executed: Vec::new(),
+            executed: SharedList::default(),
             changes: Changes::default(),
         }
     }
@@ -53,8 +53,8 @@ impl Submission {
     /// Allocates the buffers of the result: the submitter frees them, whichever thread runs the
     /// batch.
     pub(super) fn make_room(&mut self) {
-        self.executed.reserve_exact(self.operations.len());
-        self.changes = Changes::with_room();
+        self.executed = SharedList::with_room(self.operations.len());
+        self.changes = Changes::with_room(1);
     }
 
     /// What is left of it once its operations have run.

@@ -19,19 +19,19 @@
 
 use super::{Read, Record, RecordReader, RecordWriter, Written, used};
 use crate::document::{
-    AttributePatch, AttributeValue, Change, Changes, ChildPosition, MarksChange, Position,
-    RightHalf, Selection, SplitPoint,
+    AttributePatch, AttributeValue, Change, ChildPosition, MarksChange, Position, RightHalf,
+    Selection, SharedList, SplitPoint,
 };
 use crate::id::NodeId;
 
-impl Record for Changes {
+impl<T: Record> Record for SharedList<T> {
     fn write<'a>(&'a self, to: &mut RecordWriter<'a>) -> Written {
         to.each(self.len(), self.iter(), RecordWriter::value)
     }
 
     fn read(from: &mut RecordReader<'_>) -> Read<Self> {
-        let changes = from.each(RecordReader::value)?;
-        Ok(changes.into_iter().collect())
+        let items = from.each(RecordReader::value)?;
+        Ok(items.into_iter().collect())
     }
 }
 

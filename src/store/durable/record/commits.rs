@@ -6,7 +6,7 @@ use smol_str::SmolStr;
 
 use super::words::{self, WORDS};
 use super::{Numbers, Read, Record, RecordReader, RecordWriter, Written, used};
-use crate::document::Position;
+use crate::document::{Position, SharedList};
 use crate::id::{FencingToken, OwnerId, TransactionId};
 use crate::store::TransactionResult;
 use crate::store::durable::format::LogBlock;
@@ -106,7 +106,7 @@ pub(super) fn write_commit<'a>(
     to.number(to.last.epoch.wrapping_sub(last.epoch))?;
     to.number(to.last.counter.wrapping_sub(last.counter))?;
     if fields > 6 {
-        to.each(operations.len(), operations, RecordWriter::value)?;
+        to.value(operations)?;
     }
     if fields > 7 {
         to.value(changes)?;
@@ -161,7 +161,7 @@ pub(super) fn read_commit(
         epoch,
         counter,
     };
-    let operations = from.given(fields > 6, |from| from.each(RecordReader::value))?;
+    let operations = from.given(fields > 6, RecordReader::value)?;
     let changes = from.given(fields > 7, RecordReader::value)?;
     let selection_before = from.given(fields > 8, |from| from.optional(RecordReader::value))?;
     let selection_after = from.given(fields > 9, |from| from.optional(RecordReader::value))?;
@@ -190,7 +190,7 @@ pub(super) fn read_commit(
         selection_after,
         first_place,
         repeated: flags & REPEATED != 0,
-        hook_failures: Box::default(),
+        hook_failures: SharedList::default(),
     };
     Ok((commit, undone.map(|undone| (version, undone.into()))))
 }

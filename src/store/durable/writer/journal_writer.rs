@@ -6,7 +6,7 @@ use crate::caught::catch;
 use crate::document::Snapshot;
 use crate::store::durable::format::{BlockId, Checksum, HEAD, LogBlock, StoredHead, encode, entry};
 use crate::store::durable::{Journal, JournalError, JournalWrite};
-use crate::store::log::JournalReader;
+use crate::store::log::{JournalReader, UnwrittenCommits};
 use crate::sync::yield_now;
 
 /// The journal, with what its next write depends on. One thread at a time has it.
@@ -41,7 +41,7 @@ impl JournalWriter {
             kept_log,
             ..
         } = start;
-        let (_, _, document) = commits.read();
+        let (_, document) = commits.read();
         Self {
             // One that panics may read them.
             reads_receipts: catch(|| journal.reads_receipts()).unwrap_or(true),
@@ -79,7 +79,7 @@ impl JournalWriter {
             shared.set_sleeping(true);
             // A commit since then calls the thread.
             if !self.write_new(shared)? {
-                self.commits.free_written();
+                self.commits.free_unneeded();
                 return Ok(());
             }
         }
@@ -87,7 +87,7 @@ impl JournalWriter {
 
     /// Writes all commits and notes that there are, in one step. Returns whether there were any.
     pub(super) fn write_new(&mut self, shared: &SharedWriter) -> Result<bool, JournalError> {
-        let (commits, steps, document) = self.commits.read();
+        let (UnwrittenCommits { commits, steps }, document) = self.commits.read();
         let (notes, noted) = shared.take_notes(document.version());
         let count = commits.len() as u64;
         let block = LogBlock {
@@ -116,7 +116,9 @@ impl JournalWriter {
         let LogBlock { commits, notes, .. } = block;
         self.since.add_block(&commits, notes, id.bytes);
         self.last_block = Some(id.checksum);
-        self.commits.note_durable(document.version(), commits);
+        // The log has them until they are durable, so this thread frees none of them.
+        drop(commits);
+        self.commits.note_durable(document.version());
         self.document = document;
         Ok(true)
     }

@@ -136,6 +136,9 @@ pub fn filled_store() -> Result<(DataStore, Arc<[NodeId]>)> {
     let store = DataStore::new();
     let manager = TransactionManager::new(store.clone());
     let created = manager.execute(texts().map(create).collect::<Vec<_>>())?;
-    let ids = created.operations.into_iter().flat_map(|one| one.created);
+    let ids = created
+        .operations
+        .iter()
+        .flat_map(|one| one.created.clone());
     Ok((store, ids.collect()))
 }

@@ -72,7 +72,7 @@ impl Siblings {
             let inserting = timed(|| {
                 let insert = add_child(NodeSpec::new("paragraph"), index).on(&self.parent);
                 let result = self.editor.execute([insert])?;
-                child = result.operations.into_iter().flat_map(|o| o.created).next();
+                child = result.operations[0].created.first().cloned();
                 Ok(())
             })?;
             let child = child.ok_or("no child was created")?;

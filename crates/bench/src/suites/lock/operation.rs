@@ -97,8 +97,11 @@ impl Executed {
     fn open() -> Result<Self> {
         let manager = TransactionManager::for_owner(DataStore::new(), "benchmark");
         let creations = vec![create(text_node("inline-text", TEXT)); TEXTS];
-        let created = manager.execute(creations)?.operations.into_iter();
-        let texts = created.flat_map(|operation| operation.created).collect();
+        let created = manager.execute(creations)?.operations;
+        let texts = created
+            .iter()
+            .flat_map(|operation| operation.created.clone());
+        let texts = texts.collect();
         Ok(Self { manager, texts })
     }
 }

@@ -30,7 +30,9 @@ fn open(nodes: usize, dsl: bool) -> Result<Box<dyn Subject>> {
     let creations = vec![create(text_node("inline-text", TEXT)); nodes];
     let manager = TransactionManager::for_owner(store.clone(), OWNER);
     let created = manager.execute(creations)?.operations;
-    let ids = created.into_iter().flat_map(|operation| operation.created);
+    let ids = created
+        .iter()
+        .flat_map(|operation| operation.created.clone());
     let ids = ids.collect();
     Ok(Box::new(Doclock {
         owner: OwnerId::from(OWNER),
