@@ -380,8 +380,8 @@ impl Change {
         }
     }
 
-    /// What it and the next change type, if that is one text, the second part behind the first, with
-    /// so few letters that no allocation is needed.
+    /// What both type, if the next one types in the same text right behind it, and both have so few
+    /// letters that no allocation is needed.
     #[doc(hidden)]
     pub fn typed_with(&self, next: &Self) -> Option<SmolStr> {
         const MOST_LETTERS: usize = 22;

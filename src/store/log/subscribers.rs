@@ -510,8 +510,8 @@ impl Subscribers {
         }
     }
 
-    /// Lets a journal read a commit, if that is the only subscriber: it never waits. Returns whether
-    /// it is.
+    /// Lets the journal read a commit, if it is the only subscriber. It never waits. Returns
+    /// whether it is the only one.
     #[inline]
     pub(super) fn announce_to_journal(&mut self, version: u64) -> bool {
         let is_alone = self.durable.is_some() && self.last.is_none() && self.all.len() == 1;
