@@ -63,6 +63,26 @@ fn feed_01_a_lossless_subscriber_receives_every_commit_and_its_unread_ones_are_b
     });
 }
 
+#[test]
+fn feed_01_each_lossless_subscriber_closes_the_lock_at_its_own_limit() {
+    let store = store();
+    let is_closed = || store.try_lock("ann").is_err();
+    let large = store.subscription().lossless(1 << 20).all();
+    create_one(&store);
+    let small = store.subscription().lossless(0).all();
+    assert!(!is_closed());
+    create_one(&store);
+    assert!(is_closed());
+    assert_eq!(small.recv().unwrap().commit.version, 2);
+    assert!(!is_closed());
+    create_one(&store);
+    assert!(is_closed());
+    drop(small);
+    create_one(&store);
+    assert!(!is_closed());
+    assert_eq!(large.try_iter().count(), 4);
+}
+
 /// A request that may not wait is refused, whatever it requests the lock for.
 #[test]
 fn feed_01_every_request_waits_for_a_lossless_subscriber() {
