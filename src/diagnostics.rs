@@ -35,7 +35,6 @@
 //! [`DataStore::lock_stats`]: crate::DataStore::lock_stats
 
 mod blocking;
-mod cells;
 mod table;
 mod timeline;
 

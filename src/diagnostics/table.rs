@@ -3,8 +3,9 @@
 use std::fmt;
 use std::time::Duration;
 
+use doclock_common::cells::{Bytes, Count, KeptPart, Line, ShortDuration, cut};
+
 use super::blocking::{self, Holder};
-use super::cells::{Bytes, Count, KeptPart, Line, ShortDuration, cut};
 use super::{
     Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics, LogDiagnostics,
     RegisteredPrimitive, SubscriberDiagnostics,

@@ -19,6 +19,14 @@ mod call_site;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod caught;
+#[allow(
+    clippy::must_use_candidate,
+    clippy::return_self_not_must_use,
+    missing_docs,
+    missing_debug_implementations
+)]
+#[doc(hidden)]
+pub mod cells;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod hashing;

@@ -1,4 +1,4 @@
-//! Unit tests of `src/diagnostics/cells.rs`.
+//! Unit tests of `src/cells.rs`.
 
 use super::*;
 

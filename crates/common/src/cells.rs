@@ -4,7 +4,7 @@ use std::fmt::{self, Write};
 use std::time::Duration;
 
 /// The columns of a line.
-pub(super) const WIDTH: usize = 100;
+pub const WIDTH: usize = 100;
 
 /// How many columns a character takes at most. Wide characters are among those from U+1100 on.
 fn width_of(character: char) -> usize {
@@ -15,7 +15,7 @@ fn width_of(character: char) -> usize {
 }
 
 /// How many columns a text takes at most.
-pub(super) fn width(text: &str) -> usize {
+pub fn width(text: &str) -> usize {
     text.chars().map(width_of).sum()
 }
 
@@ -34,14 +34,14 @@ fn printable(character: char) -> char {
 
 /// The part of a text that is kept when it is too long.
 #[derive(Clone, Copy, PartialEq)]
-pub(super) enum KeptPart {
+pub enum KeptPart {
     Beginning,
     /// The end of a path says more than its beginning.
     End,
 }
 
 /// Writes a text into a cell of so many columns. A text that is too long is cut, with an ellipsis.
-pub(super) fn cut(text: impl fmt::Display, columns: usize, keep: KeptPart) -> String {
+pub fn cut(text: impl fmt::Display, columns: usize, keep: KeptPart) -> String {
     let whole: String = text.to_string().chars().map(printable).collect();
     if width(&whole) <= columns {
         return whole;
@@ -66,26 +66,26 @@ pub(super) fn cut(text: impl fmt::Display, columns: usize, keep: KeptPart) -> St
 
 /// A line of a table.
 #[derive(Default)]
-pub(super) struct Line {
+pub struct Line {
     text: String,
     columns: usize,
 }
 
 impl Line {
     /// Adds a cell of so many columns, aligned left.
-    pub(super) fn cell(self, text: impl fmt::Display, columns: usize) -> Self {
+    pub fn cell(self, text: impl fmt::Display, columns: usize) -> Self {
         let text = cut(text, columns, KeptPart::Beginning);
         self.padded(&text, columns)
     }
 
     /// Adds a cell that shows the end of a text.
-    pub(super) fn path(self, text: impl fmt::Display, columns: usize) -> Self {
+    pub fn path(self, text: impl fmt::Display, columns: usize) -> Self {
         let text = cut(text, columns, KeptPart::End);
         self.padded(&text, columns)
     }
 
     /// Adds a cell of so many columns, aligned right.
-    pub(super) fn number(mut self, text: impl fmt::Display, columns: usize) -> Self {
+    pub fn number(mut self, text: impl fmt::Display, columns: usize) -> Self {
         let text = cut(text, columns, KeptPart::Beginning);
         let padding = columns.saturating_sub(width(&text));
         self.pad(padding);
@@ -93,13 +93,13 @@ impl Line {
     }
 
     /// Adds a gap.
-    pub(super) fn gap(mut self, columns: usize) -> Self {
+    pub fn gap(mut self, columns: usize) -> Self {
         self.pad(columns);
         self
     }
 
     /// Adds a text that takes the rest of the line, and ends it.
-    pub(super) fn rest(self, text: impl fmt::Display) -> String {
+    pub fn rest(self, text: impl fmt::Display) -> String {
         let left = WIDTH.saturating_sub(self.columns);
         let mut line = self.cell(text, left).text;
         line.truncate(line.trim_end().len());
@@ -122,7 +122,7 @@ impl Line {
 }
 
 /// A duration in at most seven columns, up to a thousand days.
-pub(super) struct ShortDuration(pub(super) Duration);
+pub struct ShortDuration(pub Duration);
 
 impl fmt::Display for ShortDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -140,7 +140,7 @@ impl fmt::Display for ShortDuration {
 }
 
 /// A size in at most eight columns.
-pub(super) struct Bytes(pub(super) usize);
+pub struct Bytes(pub usize);
 
 impl fmt::Display for Bytes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -157,7 +157,7 @@ impl fmt::Display for Bytes {
 }
 
 /// A count with its noun: `1 request`, `2 requests`.
-pub(super) struct Count<N>(pub(super) N, pub(super) &'static str);
+pub struct Count<N>(pub N, pub &'static str);
 
 impl<N: fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -172,5 +172,5 @@ impl<N: fmt::Display + PartialEq + From<u8>> fmt::Display for Count<N> {
 }
 
 #[cfg(test)]
-#[path = "../../tests/unit/diagnostics_cells.rs"]
+#[path = "../tests/unit/cells.rs"]
 mod tests;
