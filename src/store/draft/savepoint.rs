@@ -46,6 +46,7 @@ pub(in crate::store) struct SavepointState {
     aliases: usize,
     conditions: usize,
     clipboard: Option<Arc<Fragment>>,
+    is_no_typing: bool,
     savepoints: usize,
 }
 
@@ -90,6 +91,7 @@ impl Draft {
             aliases: optional.map_or(0, |optional| optional.aliases.len()),
             conditions: optional.map_or(0, |optional| optional.conditions.len()),
             clipboard: optional.and_then(|optional| optional.clipboard.clone()),
+            is_no_typing: self.is_no_typing(),
             savepoints: optional.map_or(0, |optional| optional.savepoints.len()),
         }
     }
@@ -103,6 +105,7 @@ impl Draft {
             optional.aliases.truncate(state.aliases);
             optional.conditions.truncate(state.conditions);
             optional.clipboard.clone_from(&state.clipboard);
+            optional.is_no_typing = state.is_no_typing;
             optional.savepoints.truncate(state.savepoints);
         }
     }

@@ -1,6 +1,8 @@
 //! What rules make: a document that is valid under its schema, and text with the marks of the text
 //! that it replaces.
 
+use doclock::Draft;
+
 use super::*;
 
 /// A schema with required attributes.
@@ -187,4 +189,22 @@ fn transaction_04_a_replacement_in_many_marks_costs_steps_in_proportion() {
     let marks = view.node("t").unwrap().marks();
     assert_eq!(marks.iter().count(), count);
     assert!(marks.iter().all(|mark| mark.range == Some(0..2)));
+}
+
+#[test]
+fn undo_03_typing_goes_on_where_a_rule_was_taken_back() {
+    let editor = opened(StoreOptions::new(), [text_node("text", "--").with_id("t")]);
+    editor.execute([insert_text(2, "a").on("t")]).unwrap();
+    let typed = op(|draft: &mut Draft| {
+        let before = draft.savepoint();
+        let rule = replace("--$", "—");
+        let rules = apply_input_rules_at(Position::new("t", 2), [rule]);
+        assert!(draft.run([rules]).is_ok());
+        draft.rollback_to(before).unwrap();
+        draft.insert_text("t", 3, "b")
+    });
+    editor.execute([typed]).unwrap();
+    assert_eq!(outline(&editor), "'--ab'");
+    editor.undo().commit().unwrap();
+    assert_eq!(outline(&editor), "'--'");
 }
