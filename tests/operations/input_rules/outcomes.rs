@@ -192,6 +192,32 @@ fn transaction_04_a_replacement_in_many_marks_costs_steps_in_proportion() {
 }
 
 #[test]
+fn transaction_04_an_invalid_pattern_is_refused_without_a_match_and_behind_a_rule_that_applies() {
+    let editor = page([
+        p("t", "a--"),
+        element("p", [text_node("text", "").with_id("e")]),
+    ]);
+    let manager = |limits| TransactionManager::new(editor.store().clone()).with_limits(limits);
+    let long = "a".repeat(1_000_000);
+    for pattern in ["(", "[a-z]{1000}{1000}", &long] {
+        let invalid = || replace(pattern, "x");
+        for operation in [
+            apply_input_rules([invalid()]),
+            apply_input_rules_at(Position::new("e", 0), [invalid()]),
+            apply_input_rules_at(Position::new("t", 3), [replace("--$", "—"), invalid()]),
+        ] {
+            let cause = refused(&editor, operation.clone());
+            assert!(matches!(cause, OperationError::Pattern(_)), "{cause}");
+            let error = manager(Limits::new()).execute([operation]).unwrap_err();
+            let TransactionError::Operation { cause, .. } = error else {
+                panic!("{error}");
+            };
+            assert!(matches!(cause, OperationError::Pattern(_)), "{cause}");
+        }
+    }
+}
+
+#[test]
 fn undo_03_typing_goes_on_where_a_rule_was_taken_back() {
     let editor = opened(StoreOptions::new(), [text_node("text", "--").with_id("t")]);
     editor.execute([insert_text(2, "a").on("t")]).unwrap();

@@ -75,6 +75,10 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
     }
 
     fn run(self, on: &mut Draft, _: &DocumentTarget) -> Edited {
+        let mut errors = self.rules.iter().filter_map(|rule| rule.pattern.error());
+        if let Some(error) = errors.next() {
+            return Err(error.clone().into());
+        }
         let caret = match (self.at, on.selection()) {
             (Some(at), _) => at,
             (None, Some(Selection::Text(text))) if text.anchor == text.focus => text.focus.clone(),
