@@ -120,7 +120,7 @@ impl Limit {
 /// | a primitive change, a match of a pattern | 16 |
 /// | a node that is created or deleted; a child whose parent is split or joined | 32 |
 /// | a node in a range, or a copied node | 64 |
-/// | an input rule, beside the search of its pattern | 64 |
+/// | an input rule, beside the search of its pattern and the check of its outcome | 64 |
 /// | 32 parts of a pattern that are looked at: all parts for each step of a search that is new | 1 |
 /// | eight siblings searched for a node; 64 siblings passed to reach an index | 1 |
 /// | eight places for cells of a table that is edited | 1 |

@@ -363,6 +363,16 @@ impl Draft {
         })
     }
 
+    /// Checks what the changes from `first` on have edited against the schema of the store. Spends
+    /// the steps of the check.
+    pub(crate) fn check_last(&self, first: usize) -> Result<(), EditError> {
+        let spend = |steps| self.spend(Limit::Steps, |_| steps);
+        self.schema().map_or(Ok(()), |schema| {
+            let views = (self.base(), &self.overlay);
+            schema.check_last(views, (self.changes(), first), spend)
+        })
+    }
+
     /// Adds the children that nodes lack under the schema of the store after the changes so far.
     pub(crate) fn complete(&mut self) -> Result<(), EditError> {
         let of = |schema: &_| missing(schema, self.base(), &self.overlay, self.changes());

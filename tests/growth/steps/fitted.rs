@@ -1,12 +1,15 @@
 //! The cost of an edit under a schema follows the blocks that it concerns.
 
 use super::budget::{SIZE, grows_evenly_from};
+use super::visits::limited;
 use crate::dsl::*;
 use crate::steps::counted;
-use crate::transaction::{Operation, TextSpan, on_node::JoinTarget};
+use crate::transaction::{
+    InputEffect, InputRule, InputTarget, Operation, TextSpan, on_node::JoinTarget,
+};
 use crate::{
     DataStore, Editor, StoreOptions, View,
-    document::NodeSpec,
+    document::{NodeSpec, Position},
     schema::{NodeType, Schema},
 };
 
@@ -17,6 +20,7 @@ fn schema() -> Schema {
         .node("p", block().content("text*"))
         .node("heading", block().content("text*"))
         .node("quote", block().content("block+"))
+        .node("section", block().content("block+"))
         .node("list", block().content("item+"))
         .node("item", NodeType::new().content("p block*"))
         .node("text", NodeType::new().unknown_attributes(true))
@@ -182,4 +186,33 @@ fn an_edit_too_deep_for_the_schema_climbs_no_further() {
     });
     println!("insertParagraph: {taken:?} steps");
     assert!(taken[1] <= taken[0] + 10, "{taken:?}");
+}
+
+/// Each outcome was checked with all that the batch had changed before, and that did not count.
+#[test]
+fn transaction_04_the_outcome_of_a_rule_is_checked_and_counted_where_the_rule_has_edited() {
+    let run = |size: usize, id: &str, effect: InputEffect| {
+        let quote = element("quote", lines(size)).with_id("quote");
+        let editor = page(vec![quote, line("beside".to_owned())]);
+        let mut on = limited(editor.store());
+        let transformed = transform_node("section", Vec::<(String, serde_json::Value)>::new());
+        on.run([transformed.on("quote")]).unwrap();
+        let rules = vec![InputRule::new("^abc$", effect); 20];
+        let rules = apply_input_rules_at(Position::new(id, 3), rules);
+        let before = on.steps_taken();
+        let (_, visits) = counted(|| on.run([rules]).unwrap());
+        (visits, on.steps_taken() - before)
+    };
+    // A list without an item is invalid.
+    let insert = || InputEffect::Insert(InputTarget::new("list"));
+    let beside = [100, 10_000].map(|size| run(size, "beside", insert()).0);
+    println!("beside the section: {beside:?} visits");
+    assert!(beside[1] <= beside[0] + 200, "{beside:?}");
+    let heading = InputEffect::SetType(InputTarget::new("heading"));
+    let (visits, steps) = run(10_000, "n5000", heading);
+    println!("in the section: {visits} visits, {steps} steps");
+    assert!(
+        steps >= 40_000 && visits <= 4 * steps,
+        "{visits} visits, {steps} steps"
+    );
 }

@@ -308,7 +308,7 @@ fn operations(on: &Draft, kind: Kind, id: &str, other: &str) -> Vec<Operation> {
         .collect()
 }
 
-fn limited(store: &DataStore) -> Transaction {
+pub(super) fn limited(store: &DataStore) -> Transaction {
     let all = Limit::ALL.into_iter();
     let unlimited = all.fold(Limits::new(), |limits, limit| {
         limits.with(limit, usize::MAX)

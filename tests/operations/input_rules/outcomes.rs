@@ -1,7 +1,7 @@
 //! What rules make: a document that is valid under its schema, and text with the marks of the text
 //! that it replaces.
 
-use doclock::Draft;
+use doclock::{Draft, document::Attributes};
 
 use super::*;
 
@@ -189,6 +189,66 @@ fn transaction_04_a_replacement_in_many_marks_costs_steps_in_proportion() {
     let marks = view.node("t").unwrap().marks();
     assert_eq!(marks.iter().count(), count);
     assert!(marks.iter().all(|mark| mark.range == Some(0..2)));
+}
+
+/// The first violation hid the one that the rule made, so the batch failed.
+#[test]
+fn a_rule_with_an_invalid_outcome_does_not_apply_behind_an_earlier_violation() {
+    let level = |level: Option<i64>| match level {
+        Some(level) => set_attrs([("level", level.into())]).on("heading"),
+        None => remove_attrs(["level"]).on("heading"),
+    };
+    let heading = element("heading", [text_node("text", "a--").with_id("h")]);
+    let heading = heading.with_attributes([("level", 1.into())]);
+    let heading = heading.with_id("heading");
+    let editor = opened(
+        StoreOptions::new().schema(strict()),
+        [heading, p("t", "---")],
+    );
+    let effects = [
+        InputEffect::SetType(InputTarget::new("heading")),
+        InputEffect::Insert(InputTarget::new("list")),
+        InputEffect::Mark(InputTarget::new("link")),
+    ];
+    let rules = effects.map(|effect| InputRule::new("^((-)--)$", effect));
+    let rules = rules.into_iter().chain([replace("--$", "—")]);
+    let rules = rules.collect::<Vec<_>>();
+    let batch = [
+        level(None),
+        apply_input_rules_at(Position::new("t", 3), rules.clone()),
+        // What a rule does not edit may still be incomplete.
+        apply_input_rules_at(Position::new("h", 3), rules),
+        level(Some(2)),
+    ];
+    editor.execute(batch).unwrap();
+    assert_eq!(outline(&editor), "heading2('a—') p('-—')");
+}
+
+#[test]
+fn a_rule_applies_in_a_text_whose_attribute_and_mark_a_later_operation_completes() {
+    let language = AttributeSpec::new(ValueType::String).required();
+    let href = AttributeSpec::new(ValueType::String).required();
+    let types = Schema::builder().node("page", NodeType::new().content("p+"));
+    let types = types.node("p", NodeType::new().content("text*"));
+    let types = types.node("text", NodeType::new().attribute("language", language));
+    let types = types.mark("link", MarkType::new().attribute("href", href));
+    let options = StoreOptions::new().schema(types.root("page").build().unwrap());
+    let text = text_node("text", "a --").with_id("t");
+    let text = text.with_attributes([("language", "en".into())]);
+    let editor = opened(options, [element("p", [text])]);
+    let link = |attributes: Attributes| {
+        let link = Mark::new("link", 0..1).with_attributes(attributes);
+        op(move |draft: &mut Draft| draft.set_marks("t", [link.clone()]))
+    };
+    let batch = [
+        remove_attrs(["language"]).on("t"),
+        link(Attributes::default()),
+        apply_input_rules_at(Position::new("t", 4), [replace("--$", "—")]),
+        set_attrs([("language", "de".into())]).on("t"),
+        link([("href", "b".into())].into()),
+    ];
+    editor.execute(batch).unwrap();
+    assert_eq!(outline(&editor), "p('a —'link0..1)");
 }
 
 #[test]

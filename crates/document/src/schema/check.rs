@@ -48,19 +48,7 @@ impl Schema {
         changes: &[Change],
     ) -> Result<(), SchemaViolation> {
         let touched = TouchedNodes::by(changes, base, after);
-        for (node, marks) in touched.nodes(after) {
-            self.check_node(node)?;
-            match marks {
-                TouchedMarks::All => self.check_marks(node, after)?,
-                TouchedMarks::Added(lists) => {
-                    // A later change may have removed the mark again.
-                    let mut added = lists.iter().flat_map(|marks| marks.iter());
-                    if !added.all(|mark| self.allows(node, mark, after)) {
-                        self.check_marks(node, after)?;
-                    }
-                }
-            }
-        }
+        self.check_touched(&touched, after)?;
         for (node, list) in touched.lists(base, after, |_| true) {
             self.check_list(node, list, base, after)?;
         }
@@ -111,21 +99,45 @@ impl Schema {
     /// A [`SchemaViolation`]. If there are several, which one is returned is unspecified.
     pub fn check_all(&self, document: &impl View) -> Result<(), SchemaViolation> {
         for node in document.nodes() {
-            self.check_node(node)?;
+            self.check_node(node, true)?;
             self.check_marks(node, document)?;
             self.check_list(node, TouchedChildren::All, document, document)?;
         }
         self.check_root(document)
     }
 
+    /// Checks touched nodes without their children.
+    pub(super) fn check_touched(
+        &self,
+        touched: &TouchedNodes<'_>,
+        after: &impl View,
+    ) -> Result<(), SchemaViolation> {
+        for (node, attributes, marks) in touched.nodes(after) {
+            self.check_node(node, attributes)?;
+            match marks {
+                TouchedMarks::All => self.check_marks(node, after)?,
+                TouchedMarks::Added(lists) => {
+                    // A later change may have removed the mark again.
+                    let mut added = lists.iter().flat_map(|marks| marks.iter());
+                    if !added.all(|mark| self.allows(node, mark, after)) {
+                        self.check_marks(node, after)?;
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
     /// Checks a node without its marks and children.
-    fn check_node(&self, node: &Node) -> Result<(), SchemaViolation> {
+    fn check_node(&self, node: &Node, attributes: bool) -> Result<(), SchemaViolation> {
         let rules = self.rules_of(node)?;
         let (id, kind) = (&node.id, &node.kind);
-        rules.attributes.check(&node.attributes).map_err(|fault| {
-            let (id, kind) = (id.clone(), kind.clone());
-            SchemaViolation::Attribute { id, kind, fault }
-        })?;
+        if attributes {
+            rules.attributes.check(&node.attributes).map_err(|fault| {
+                let (id, kind) = (id.clone(), kind.clone());
+                SchemaViolation::Attribute { id, kind, fault }
+            })?;
+        }
         if !rules.text && !node.text.is_empty() {
             let (id, kind) = (id.clone(), kind.clone());
             return Err(SchemaViolation::TextNotAllowed { id, kind });
@@ -229,7 +241,7 @@ impl Schema {
         }
     }
 
-    fn check_list(
+    pub(super) fn check_list(
         &self,
         node: &Node,
         list: TouchedChildren<'_>,
@@ -262,7 +274,7 @@ impl Schema {
         self.symbol(&child.kind)
     }
 
-    fn check_root(&self, document: &impl View) -> Result<(), SchemaViolation> {
+    pub(super) fn check_root(&self, document: &impl View) -> Result<(), SchemaViolation> {
         let root = document.root().and_then(|id| document.node(id));
         match (root, &self.spec.root) {
             (Some(root), Some(expected)) if root.kind != *expected => Err(SchemaViolation::Root {

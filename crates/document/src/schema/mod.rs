@@ -26,7 +26,7 @@
 //! In the crate, a schema is written with a [`SchemaBuilder`] or as JSON (`spec`) and compiled
 //! once: `expression` parses content expressions, `automaton` makes them fast to check, `content`
 //! checks children with them, `attributes` checks attributes. `touched` finds what changes may have
-//! made invalid, and `check` checks that.
+//! made invalid, `check` checks that, and `last` only what the last of the changes have edited.
 
 mod attributes;
 mod automaton;
@@ -35,6 +35,7 @@ mod content;
 mod error;
 mod expression;
 mod fill;
+mod last;
 mod spec;
 mod touched;
 

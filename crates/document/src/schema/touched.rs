@@ -24,6 +24,8 @@ pub(super) struct TouchedNodes<'a> {
 struct TouchedPart<'a> {
     /// The node is new or has another type: nothing known about it holds.
     whole: bool,
+    /// Whether its attributes were changed.
+    attributes: bool,
     marks: TouchedMarks<'a>,
     children: Option<UnchangedEnds>,
     /// Whether one of the children is among `retyped`.
@@ -105,9 +107,7 @@ impl<'a> TouchedNodes<'a> {
                 self.add_marks(id, added);
             }
             Change::SetMarks { id, marks } => self.add_marks(id, Some(&marks.added)),
-            Change::PatchAttrs { id, .. } => {
-                self.extent(id);
-            }
+            Change::PatchAttrs { id, .. } => self.extent(id).attributes = true,
             Change::SetType { id, .. } => {
                 self.extent(id).whole = true;
                 self.retyped.insert(id);
@@ -191,17 +191,23 @@ impl<'a> TouchedNodes<'a> {
         ends.suffix = 0;
     }
 
-    /// The touched nodes that still exist.
+    /// Whether the children of a node were edited, or its type.
+    pub(super) fn has_list(&self, id: &NodeId) -> bool {
+        let part = self.positions.get(id).map(|&at| &self.entries[at].1);
+        part.is_some_and(|part| part.whole || part.children.is_some())
+    }
+
+    /// The touched nodes that still exist, and whether their attributes need a check.
     pub(super) fn nodes<'v>(
         &self,
         after: &'v impl View,
-    ) -> impl Iterator<Item = (&'v Node, &TouchedMarks<'a>)> {
+    ) -> impl Iterator<Item = (&'v Node, bool, &TouchedMarks<'a>)> {
         self.entries.iter().filter_map(|(id, extent)| {
             let marks = match extent.whole {
                 true => &TouchedMarks::All,
                 false => &extent.marks,
             };
-            Some((after.node(id)?, marks))
+            Some((after.node(id)?, extent.whole || extent.attributes, marks))
         })
     }
 

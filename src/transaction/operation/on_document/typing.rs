@@ -3,9 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{DocumentTarget, Edited, Operation, OperationOn, SizeCheck, on_document};
-use crate::document::block_edits::BlockEdits;
 use crate::document::input_rules::{TypedText, apply};
-use crate::document::schema::SchemaViolation;
 use crate::document::{Budget, Change, EditError, Limit, Position, Selection, cost};
 use crate::store::Draft;
 use crate::transaction::InputRule;
@@ -89,52 +87,30 @@ impl OperationOn<DocumentTarget> for ApplyInputRules {
         let Some(typed) = TypedText::before(on, schema.as_deref(), &caret)? else {
             return Ok(());
         };
-        // The same before each rule, because one that is refused is taken back.
-        let mut before = None;
         for rule in &self.rules {
             let (groups, looked_at) = typed.find(rule)?;
             on.spend(Limit::Steps, |_| cost::RULE + looked_at / cost::BYTES)?;
             let Some(groups) = groups else { continue };
             let schema = schema.as_deref();
             let made = on.changes().len();
-            let before = match before {
-                Some(ref before) => before,
-                None => before.insert(check(on)?),
-            };
             // What was made before it turned out not to fit is taken back.
             let outcome = on.all_or_nothing(|on| {
-                match apply(on, schema, &typed, rule, &groups) {
-                    Ok(true) => {}
-                    Ok(false) | Err(EditError::Schema(_)) => return Err(None),
-                    Err(error) => return Err(Some(error)),
-                }
+                let is_made = apply(on, schema, &typed, rule, &groups)?;
                 let mut changes = on.changes()[made..].iter();
-                // Later operations can complete what earlier ones began.
-                let is_valid = |after: &Checked| after.is_ok() || after == before;
-                if !changes.any(Change::is_of_the_document) || !is_valid(&check(on)?) {
+                if !is_made || !changes.any(Change::is_of_the_document) {
                     return Err(None);
                 }
+                // Later operations can complete what earlier ones began.
+                on.check_last(made)?;
                 on.set_no_typing();
                 Ok(())
             });
             match outcome {
                 Ok(()) => return Ok(()),
-                Err(None) => {}
-                Err(Some(error)) => return Err(EditError::into(error)),
+                Err(None | Some(EditError::Schema(_))) => {}
+                Err(Some(error)) => return Err(error.into()),
             }
         }
         Ok(())
     }
-}
-
-type Checked = Result<(), SchemaViolation>;
-
-/// Checks the changes so far against the schema.
-fn check(on: &Draft) -> Result<Checked, EditError> {
-    let steps = |change: &Change| match change {
-        Change::InsertSubtree { nodes, .. } => cost::LOOKED_UP * nodes.len(),
-        _ => cost::CHANGE,
-    };
-    on.spend_steps(&|on| on.changes().iter().map(steps).sum())?;
-    Ok(on.check_schema())
 }
