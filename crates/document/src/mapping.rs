@@ -190,6 +190,8 @@ impl TrackedPosition {
     pub fn follow(&mut self, version: u64, changes: &[Change], undone: &[u64], is_redo: bool) {
         let is_undo = !undone.is_empty();
         for change in changes {
+            let Position { node_id, offset } = &self.position;
+            self.letters.trim(node_id, *offset);
             match change {
                 Change::RemoveSubtree { nodes, .. } => {
                     for node in nodes {
@@ -220,8 +222,6 @@ impl TrackedPosition {
         if is_undo {
             self.return_with_letters();
         }
-        let Position { node_id, offset } = &self.position;
-        self.letters.trim(node_id, *offset);
     }
 
     /// Goes to where an undo has brought its letter back, or stays between the letters around it.

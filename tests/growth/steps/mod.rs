@@ -242,3 +242,48 @@ fn a_position_follows_undos_of_inverse_code_one_by_one() {
         }
     });
 }
+
+/// Each change went through what all before it had left.
+#[test]
+fn a_position_follows_the_changes_of_one_commit_one_by_one() {
+    type Kind = fn(usize) -> Vec<Operation>;
+    let kinds: [(&str, Kind); 2] = [
+        ("replacements", |_| vec![replace_pattern("b", "cd").on("t")]),
+        ("splits", |size| {
+            let at = (0..size).map(|nth| 3 * (size - nth) - 1);
+            at.map(|at| split_text_node(at).on("t")).collect()
+        }),
+    ];
+    for (what, kind) in kinds {
+        let edited = |size| {
+            let options = StoreOptions::new().kept_commits(1 << 30);
+            let editor = Editor::new(DataStore::with_options(options), "ann");
+            let text = text_node("text", "ab ".repeat(size)).with_id("t");
+            editor.execute(create(element("page", [text]))).unwrap();
+            let version = editor.store().version();
+            let changes = editor.execute(kind(size)).unwrap().changes;
+            (editor.store().clone(), version, changes)
+        };
+        for at in [1, 2 * SIZE] {
+            let position = Position::new("t", at);
+            grows_evenly(&format!("a position through {what}"), |size| {
+                let (store, version, _) = edited(size);
+                let (to, position) = (store.snapshot(), &position);
+                move || {
+                    drop(
+                        to.map_position(&store, version, position, Side::After)
+                            .unwrap(),
+                    )
+                }
+            });
+            grows_evenly(
+                &format!("a position through the changes of {what}"),
+                |size| {
+                    let (_, _, changes) = edited(size);
+                    let position = &position;
+                    move || drop(position.mapped(&changes, Side::After))
+                },
+            );
+        }
+    }
+}

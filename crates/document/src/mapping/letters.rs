@@ -12,11 +12,15 @@ use smol_str::SmolStr;
 
 use super::Splice;
 use crate::hashing::Secret;
+use crate::steps::steps;
 use crate::{NodeId, Text};
 
 /// So many runs of a text are kept on each side of the position. Deleted letters further away are
 /// forgotten.
 const MOST_RUNS: usize = 512;
+
+/// A text with more runs is trimmed before the next change. So many count as one step.
+const LONG: usize = 4 * MOST_RUNS;
 
 /// So many texts are kept that were split off from the one of the position, or joined with it.
 const MOST_TEXTS: usize = 64;
@@ -106,6 +110,7 @@ impl TrackedText {
 
     /// The index of the run that begins at an offset, behind the deleted letters that are there.
     fn border(&mut self, offset: usize) -> usize {
+        steps(1 + self.runs.len() / LONG);
         let mut left = offset;
         for index in 0..self.runs.len() {
             let width = self.runs[index].width();
@@ -176,7 +181,7 @@ impl TrackedText {
 
     /// Forgets the history of letters far from this one, if there are many.
     fn trim(&mut self, around: Option<usize>) {
-        if self.runs.len() <= 4 * MOST_RUNS {
+        if self.runs.len() <= LONG {
             return;
         }
         let len = self.runs.len();
@@ -292,6 +297,7 @@ impl Letters {
     }
 
     fn text_mut(&mut self, id: &NodeId) -> Option<&mut TrackedText> {
+        steps(self.texts.len());
         self.texts.iter_mut().find(|it| it.id == *id)
     }
 
@@ -568,7 +574,7 @@ impl Letters {
 
     /// Forgets the history of letters far from the position, if there are many.
     pub(super) fn trim(&mut self, node: &NodeId, offset: usize) {
-        let is_long = |text: &TrackedText| text.runs.len() > 4 * MOST_RUNS;
+        let is_long = |text: &TrackedText| text.runs.len() > LONG;
         if self.texts.len() <= MOST_TEXTS && !self.texts.iter().any(is_long) {
             return;
         }
