@@ -274,6 +274,57 @@ fn undo_04_the_first_place_is_one_of_the_document_after_all_changes() {
     assert_eq!(place(&ann, true), Some(Position::new("t3", 0)));
 }
 
+/// A new node can have the id of one that the changes delete.
+#[test]
+fn undo_04_the_first_place_is_in_the_text_that_has_the_id_now() {
+    let [ann] = editors();
+    let new = text_node("inline-text", "a").with_id("t1");
+    let edits = [
+        insert_text(13, "x").on("t1"),
+        delete_node().on("t1"),
+        add_child(new, 0).on("p"),
+    ];
+    ann.execute(edits).unwrap();
+    assert_eq!(place(&ann, false), Some(Position::new("t1", 0)));
+    assert_eq!(place(&ann, true), Some(Position::new("t1", 0)));
+}
+
+/// Its index is that among the children before the later changes.
+#[test]
+fn undo_04_the_first_place_of_a_removed_node_is_what_followed_it() {
+    let [ann] = editors();
+    let new = |id: &str| text_node("inline-text", "new").with_id(id);
+    let edits = [
+        add_child(new("x"), 0).on("p"),
+        add_child(new("y"), 2).on("p"),
+    ];
+    ann.execute(edits).unwrap();
+    assert_eq!(place(&ann, false), Some(Position::new("t2", 0)));
+    assert_eq!(place(&ann, true), Some(Position::new("x", 0)));
+    let cut = [
+        split_text_node(2).on("t3").named("r"),
+        delete_node().on(alias("r")),
+    ];
+    ann.execute(cut).unwrap();
+    ann.undo().commit().unwrap();
+    assert_eq!(place(&ann, true).map(|it| it.node_id), Some("t3".into()));
+}
+
+/// The first change is of a node without a parent, which is removed again: it was nowhere.
+#[test]
+fn undo_04_the_first_place_is_that_of_another_change_if_the_first_was_nowhere() {
+    let [ann] = editors();
+    let note = text_node("inline-text", "note").with_id("note");
+    ann.execute([
+        create(note),
+        insert_text(2, "x").on("t1"),
+        delete_node().on("note"),
+    ])
+    .unwrap();
+    ann.undo().commit().unwrap();
+    assert_eq!(place(&ann, true), Some(Position::new("t1", 2)));
+}
+
 /// A front end that is no Rust program has the place from the JSON.
 #[test]
 fn undo_04_the_json_of_an_undo_and_of_its_event_have_the_first_place() {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use smol_str::{SmolStr, SmolStrBuilder};
 
-use super::{AttributeValue, Attributes, Mark, Marks, Node, Position, Selection, View, value};
+use super::{AttributeValue, Attributes, Mark, Marks, Node, Position, Selection, value};
 use crate::id::NodeId;
 
 /// A position among the children of a node.
@@ -455,20 +455,15 @@ impl Change {
         size_of::<Self>() + content
     }
 
-    /// Where it changed something, if that is in the document `after` it and later changes.
-    pub(crate) fn place(&self, after: &impl View) -> Option<Position> {
+    /// Where it changed something. Of a removed node it is the parent.
+    pub(crate) fn place(&self) -> Option<Position> {
         let (id, offset) = match self {
             Self::SpliceText { id, at, .. } => (id, *at),
             Self::SetMarks { id, marks } => {
                 let marks = marks.removed.iter().chain(marks.added.iter());
                 (id, marks.map(|mark| mark.bounds().start).min().unwrap_or(0))
             }
-            Self::RemoveSubtree { at, .. } => {
-                let ChildPosition { parent, index } = at.as_ref()?;
-                let children = &after.node(parent)?.children;
-                let last = children.len().saturating_sub(1);
-                (children.get(*index.min(&last)).unwrap_or(parent), 0)
-            }
+            Self::RemoveSubtree { at, .. } => (&at.as_ref()?.parent, 0),
             Self::InsertSubtree { nodes, .. } => (&nodes.first()?.id, 0),
             Self::MoveNode { id, .. } | Self::PatchAttrs { id, .. } | Self::SetType { id, .. } => {
                 (id, 0)
@@ -478,8 +473,7 @@ impl Change {
             Self::SetRoot { after, .. } => (after.as_ref()?, 0),
             Self::SetSelection { .. } => return None,
         };
-        let node = after.node(id)?;
-        Some(Position::new(node.id.clone(), offset))
+        Some(Position::new(id.clone(), offset))
     }
 
     /// Whether it changes the document, and not only the selection.

@@ -1,6 +1,8 @@
 //! The changes of a commit.
 
-use super::{Change, Position, SharedList, View};
+use super::{Change, ChildPosition, Node, Position, SharedList, View};
+use crate::sequence_edit::SequenceEdit;
+use crate::steps::step;
 
 /// The changes of a commit, in order.
 ///
@@ -16,9 +18,13 @@ use super::{Change, Position, SharedList, View};
 pub type Changes = SharedList<Change>;
 
 impl SharedList<Change> {
-    /// Returns the place of the first of these changes whose node is in the document `after` all of
-    /// them: an interface scrolls there after an undo. Of a node that was removed it is the node
-    /// that follows it, or its parent. Returns `None` if there is no such node.
+    /// Returns the place of the first of these changes in the document `after` all of them: an
+    /// interface scrolls there after an undo.
+    ///
+    /// The place moves along with the later changes. If one of them removes its node, or the first
+    /// change does, it is the node that is there instead: the one that followed, or else the last
+    /// child of the parent, or the parent. A change that was nowhere in the document does not
+    /// count. Returns `None` if no change has a place. Takes time in proportion to the changes.
     ///
     /// ```
     /// use doclock::document::Position;
@@ -33,12 +39,54 @@ impl SharedList<Change> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn first_place(&self, after: &impl View) -> Option<Position> {
-        self.iter().enumerate().find_map(|(nth, change)| {
-            let mut place = change.place(after)?;
-            for later in &self[nth + 1..] {
-                later.each_sequence_edit(|edit| place.follow(&edit));
+        // The text can be a shorter one, of a new node with the id.
+        let within = |place: Position| {
+            let len = after.node(&place.node_id)?.text().len();
+            let offset = place.offset.min(len);
+            Some(Position { offset, ..place })
+        };
+        let mut place: Option<Position> = None;
+        for (nth, change) in self.iter().enumerate() {
+            step();
+            place = place.and_then(|place| place.after(change));
+            if place.is_some() {
+                continue;
             }
-            after.contains(&place.node_id).then_some(place)
-        })
+            if let Change::RemoveSubtree { at: Some(at), .. } = change
+                && let Some(parent) = after.node(&at.parent)
+            {
+                place = Some(instead_of(at, parent, &self[nth + 1..]));
+                break;
+            }
+            place = change.place();
+        }
+        let places = self.iter().rev().filter_map(Change::place);
+        place
+            .and_then(within)
+            .or_else(|| places.filter_map(within).next())
     }
-}
+
+    /// What is in the place of a removed child after later changes.
+    fn instead_of(at: &ChildPosition, parent: &Node, later: &[Change]) -> Position {
+        let mut index = at.index;
+        for change in later {
+            step();
+            change.each_sequence_edit(|edit| {
+                if let SequenceEdit::Children(splice) = edit
+                    && splice.id == at.parent
+                    && splice.at < index
+                {
+                    let removed = splice.removed.min(index - splice.at);
+                    index = (index - removed).saturating_add(splice.inserted);
+                }
+            });
+        }
+        let children = parent.children();
+        let last = children.len().saturating_sub(1);
+        let node = children.get(index.min(last)).unwrap_or(parent.id());
+        let mut place = Position::new(node.clone(), 0);
+        for change in later {
+            change.each_sequence_edit(|edit| place.follow(&edit));
+        }
+        place
+    }

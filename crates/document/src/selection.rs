@@ -193,7 +193,7 @@ impl Position {
     }
 
     /// The position after a change; `None` if its node is gone.
-    fn after(mut self, change: &Change) -> Option<Self> {
+    pub(super) fn after(mut self, change: &Change) -> Option<Self> {
         if matches!(change, Change::RemoveSubtree { .. }) && change.removes(&self.node_id) {
             return None;
         }
@@ -206,8 +206,9 @@ impl Position {
     pub(super) fn follow(&mut self, edit: &SequenceEdit) {
         match edit {
             SequenceEdit::Text(splice) if splice.id == self.node_id && splice.at <= self.offset => {
-                let behind = self.offset.saturating_sub(splice.at + splice.removed);
-                self.offset = splice.at + splice.inserted + behind;
+                let end = splice.at.saturating_add(splice.removed);
+                let behind = self.offset.saturating_sub(end);
+                self.offset = (splice.at.saturating_add(splice.inserted)).saturating_add(behind);
             }
             SequenceEdit::Split { id, at, right } if *id == self.node_id => {
                 if let Some(offset) = self.offset.checked_sub(at.text) {
@@ -215,7 +216,7 @@ impl Position {
                 }
             }
             SequenceEdit::Join { id, at, right } if *right == self.node_id => {
-                *self = Self::new(id.clone(), at.text + self.offset);
+                *self = Self::new(id.clone(), at.text.saturating_add(self.offset));
             }
             _ => {}
         }

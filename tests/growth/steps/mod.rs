@@ -287,3 +287,26 @@ fn a_position_follows_the_changes_of_one_commit_one_by_one() {
         }
     }
 }
+
+/// Each letter was looked for in a text that a later change deletes.
+#[test]
+fn undo_04_the_first_place_is_found_in_one_pass_over_the_changes() {
+    grows_evenly_from(SIZE / 5, "the first place of changes", |size| {
+        let editor = Editor::new(DataStore::new(), "ann");
+        let text = text_node("text", "0123456789").with_id("t");
+        editor.execute(create(element("page", [text]))).unwrap();
+        let group = editor.group();
+        let typed = (0..size).map(|nth| insert_text(5 + nth, "x").on("t"));
+        editor.execute(typed.collect::<Vec<_>>()).unwrap();
+        let cut = [
+            split_text_node(2).on("t").named("r"),
+            delete_node().on(alias("r")),
+        ];
+        editor.execute(cut).unwrap();
+        drop(group);
+        editor.undo().commit().unwrap();
+        let changes = editor.redo().commit().unwrap().changes;
+        let now = editor.store().snapshot();
+        move || drop(changes.first_place(&now))
+    });
+}
