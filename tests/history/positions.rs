@@ -1,9 +1,11 @@
 //! Positions of older versions, compared with the letters beside them, all of which are distinct.
 
 use std::collections::HashMap;
+use std::time::Duration;
 
 use doclock::document::{Change, MappedPosition, Node, Position, Side, Text};
 use doclock::events::MissingCommits;
+use doclock::history::HistoryOptions;
 use doclock::{DataStore, Editor, NodeId, Snapshot, StoreOptions, View, dsl::*};
 
 use super::{run, type_in};
@@ -335,6 +337,64 @@ fn a_position_in_a_deleted_node_stays_deleted_when_a_split_makes_the_node_again(
     }
 }
 
+/// The letters of another node are new, also if they look alike.
+#[test]
+fn a_position_in_a_deleted_node_stays_deleted_when_another_node_has_its_id() {
+    for (of_each, text) in [(3, "abc"), (1, "abc"), (1, "xbcd")] {
+        let editor = with_text("abc");
+        let (store, version) = (editor.store(), editor.store().version());
+        let again = create(text_node("inline-text", text).with_id("t"));
+        let edits = [delete_node().on("t"), again, insert_text(1, "y").on("t")];
+        for commit in edits.chunks(of_each) {
+            editor.execute(commit.to_vec()).unwrap();
+        }
+        let kept = store.commits_since(version).unwrap();
+        let changes: Vec<Change> = kept.iter().flat_map(|it| it.changes.to_vec()).collect();
+        for side in [Side::Before, Side::After] {
+            let of_changes = Position::new("t", 2).mapped(&changes, side);
+            for found in [mapped(&editor, version, 2, side), of_changes] {
+                let found = (found.position, found.is_deleted);
+                assert_eq!(
+                    found,
+                    (None, true),
+                    "{of_each} in a commit, {text}, {side:?}"
+                );
+            }
+        }
+    }
+}
+
+/// Bob makes another node with the id, edits it, and deletes it. His undos bring that one back, and
+/// Ann's undo the first one.
+#[test]
+fn a_position_returns_with_its_own_node_after_another_one_had_its_id() {
+    let ann = with_text("abc");
+    let options = HistoryOptions::new().group_interval(Duration::ZERO);
+    let bob = Editor::new(ann.store().clone(), "bob").with_history(options);
+    let version = ann.store().version();
+    let gone = || {
+        let found = mapped(&ann, version, 2, Side::After);
+        assert_eq!((found.position, found.is_deleted), (None, true));
+    };
+    run(&ann, delete_node().on("t"));
+    run(&bob, create(text_node("inline-text", "abc").with_id("t")));
+    run(&bob, insert_text(0, "x").on("t"));
+    run(&bob, delete_node().on("t"));
+    gone();
+    for _ in 0..2 {
+        bob.undo().commit().unwrap();
+        assert_eq!(super::text(&bob), "xabc");
+        gone();
+        bob.redo().commit().unwrap();
+    }
+    ann.undo().commit().unwrap();
+    returns(&ann, version, "abc", "after Ann's undo");
+    ann.redo().commit().unwrap();
+    gone();
+    bob.undo().commit().unwrap();
+    gone();
+}
+
 /// Ann deletes two texts that Bob has joined, and brings them back after his undo.
 #[test]
 fn a_position_at_the_end_of_a_text_that_comes_back_in_two_nodes_is_not_in_its_middle() {
@@ -445,6 +505,13 @@ fn edit(editors: &[Editor; 2], letters: &mut impl Iterator<Item = char>, dice: &
                 .commit()
                 .ok()
         }),
+        // It has the id of an earlier one, with other letters.
+        7 if !view.contains("again") => {
+            let text = text_node("inline-text", new()).with_id("again");
+            transaction(editor, add_child(text, None).on("p"))
+                .commit()
+                .ok()
+        }
         7 if texts.len() > 1 => transaction(editor, delete_node().on(id)).commit().ok(),
         8 => editor.redo().commit().ok(),
         _ => editor.undo().commit().ok(),

@@ -23,7 +23,7 @@ pub enum Side {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct MappedPosition {
-    /// The position; `None` if its node does not exist any more.
+    /// The position; `None` if its node does not exist any more. Another node can have the same id.
     pub position: Option<Position>,
     /// Whether the character on its side was deleted, or its node. With the commits of a store, it
     /// is false again after an undo that brought the character back.
@@ -39,8 +39,8 @@ impl Position {
     /// At the start or the end of replaced characters it stays there. An offset behind the end of
     /// the text stays behind it.
     ///
-    /// This knows no undos: deleted characters that an undo inserts again are new. They are
-    /// known to [`Snapshot::map_position`], where a store keeps its commits.
+    /// This knows no undos: deleted characters that an undo inserts again are new, and so are
+    /// nodes. They are known to [`Snapshot::map_position`], where a store keeps its commits.
     ///
     /// ```
     /// use doclock::document::{Position, Side};
@@ -165,7 +165,7 @@ impl TrackedPosition {
 
     /// Where it is.
     pub fn mapped(self) -> MappedPosition {
-        let is_gone = self.letters.is_gone(&self.position.node_id);
+        let is_gone = self.letters.is_gone();
         MappedPosition {
             is_deleted: is_gone || self.letters.is_deleted(),
             position: (!is_gone).then_some(self.position),
@@ -189,18 +189,23 @@ impl TrackedPosition {
     /// Follows the changes of a commit. It undid or redid the commits of some versions, if any.
     pub fn follow(&mut self, version: u64, changes: &[Change], undone: &[u64], is_redo: bool) {
         let is_undo = !undone.is_empty();
+        self.letters.begin(version, undone);
         for change in changes {
             let Position { node_id, offset } = &self.position;
             self.letters.trim(node_id, *offset);
             match change {
                 Change::RemoveSubtree { nodes, .. } => {
                     for node in nodes {
-                        self.letters.leave(node.id(), node.text());
+                        let has_position = self.is_in(node.id());
+                        self.letters.leave(node.id(), node.text(), has_position);
                     }
                 }
                 Change::InsertSubtree { nodes, .. } => {
                     for node in nodes {
-                        self.come_back(node.id(), node.text(), version, is_undo);
+                        match is_undo {
+                            true => self.come_back(node.id(), node.text(), version),
+                            false => self.letters.begin_text(node.id()),
+                        }
                     }
                 }
                 Change::SpliceText {
@@ -210,11 +215,6 @@ impl TrackedPosition {
                     inserted,
                     ..
                 } => self.splice(id, (*at, removed, inserted), version, is_undo),
-                Change::SplitNode { right, .. } => {
-                    // A node that was deleted can be there again, with the text of another one.
-                    self.come_back(&right.id, &Text::default(), version, is_undo);
-                    change.each_sequence_edit(|edit| self.follow_structure(&edit));
-                }
                 _ => change.each_sequence_edit(|edit| self.follow_structure(&edit)),
             }
         }
@@ -234,13 +234,18 @@ impl TrackedPosition {
         }
     }
 
-    /// Follows a node that was deleted, if it was, and is there again with this text.
-    fn come_back(&mut self, id: &NodeId, text: &Text, version: u64, is_undo: bool) {
+    /// Whether it is in the node with this id, and not in a deleted one that had it before.
+    fn is_in(&self, id: &NodeId) -> bool {
+        *id == self.position.node_id && !self.letters.is_gone()
+    }
+
+    /// Follows a node that was deleted, if it was, and that an undo brings back with this text.
+    fn come_back(&mut self, id: &NodeId, text: &Text, version: u64) {
         if let Some(gone) = self.letters.come_back(id) {
             let (at, [removed, inserted]) = difference(&gone, text);
             let splice = (at, &*removed, &*inserted);
             self.stay_beside_a_letter(id, gone.len(), splice);
-            self.splice(id, splice, version, is_undo);
+            self.splice(id, splice, version, true);
         }
     }
 
@@ -249,7 +254,7 @@ impl TrackedPosition {
     fn stay_beside_a_letter(&mut self, id: &NodeId, len: usize, (at, removed, _): Splice<'_>) {
         let end = at + removed.chars().count();
         let offset = self.position.offset;
-        if *id != self.position.node_id || at == end || self.letters.is_deleted() {
+        if !self.is_in(id) || at == end || self.letters.is_deleted() {
             return;
         }
         match self.side {
@@ -261,7 +266,7 @@ impl TrackedPosition {
 
     /// Follows a replacement of characters.
     fn splice(&mut self, id: &NodeId, splice: Splice<'_>, version: u64, is_undo: bool) {
-        if *id == self.position.node_id {
+        if self.is_in(id) {
             self.follow_splice(version, splice);
         }
         self.letters.splice(id, splice, version, is_undo);
@@ -303,6 +308,9 @@ impl TrackedPosition {
             SequenceEdit::Split { id, at, right } => self.letters.split(id, at.text, right),
             SequenceEdit::Join { id, at, right } => self.letters.join(id, at.text, right),
             _ => {}
+        }
+        if self.letters.is_gone() {
+            return;
         }
         let Position { node_id, offset } = &self.position;
         match edit {

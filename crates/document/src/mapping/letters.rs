@@ -95,8 +95,18 @@ fn byte_of(text: &str, letter: usize) -> usize {
 struct TrackedText {
     id: NodeId,
     runs: Vec<Run>,
-    /// The text that the node had when it was deleted.
-    gone: Option<Text>,
+    /// What is known of the node since it was deleted. Another one can have its id then.
+    gone: Option<Gone>,
+}
+
+/// A deleted node.
+#[derive(Clone, Debug)]
+struct Gone {
+    text: Text,
+    /// The version that an undo of the deletion undoes.
+    version: u64,
+    /// Whether the position was in it.
+    has_position: bool,
 }
 
 impl TrackedText {
@@ -128,6 +138,11 @@ impl TrackedText {
             self.runs.push(Run::shown(left, None, None));
         }
         self.runs.len()
+    }
+
+    /// Whether it is that of the position, and its node is deleted.
+    fn has_gone_position(&self) -> bool {
+        self.gone.as_ref().is_some_and(|gone| gone.has_position)
     }
 
     fn width(&self, runs: Range<usize>) -> usize {
@@ -271,6 +286,10 @@ pub(super) struct Letters {
     deleted_at: Option<u64>,
     /// Whether the present commit has edited the texts.
     is_edited: bool,
+    /// The versions that the present commit undoes or redoes.
+    undone: HashSet<u64, Secret>,
+    /// The version that an undo of the present commit undoes: the first of these, or its own.
+    origin: u64,
 }
 
 /// Where a run is: in which of the texts, and where there.
@@ -283,7 +302,15 @@ impl Letters {
             effects: Effects::default(),
             deleted_at: None,
             is_edited: false,
+            undone: HashSet::default(),
+            origin: 0,
         }
+    }
+
+    /// Begins a commit that undid or redid the commits of some versions, if any.
+    pub(super) fn begin(&mut self, version: u64, undone: &[u64]) {
+        self.undone = undone.iter().copied().collect();
+        self.origin = undone.first().copied().unwrap_or(version);
     }
 
     /// Whether the letter on the side of the position is deleted.
@@ -291,26 +318,55 @@ impl Letters {
         self.deleted_at.is_some()
     }
 
-    pub(super) fn is_gone(&self, node: &NodeId) -> bool {
+    /// Whether the node of the position is deleted.
+    pub(super) fn is_gone(&self) -> bool {
+        self.texts.iter().any(TrackedText::has_gone_position)
+    }
+
+    /// The text of the node that has an id now.
+    fn nth(&self, id: &NodeId) -> Option<usize> {
+        steps(self.texts.len());
         let mut texts = self.texts.iter();
-        texts.any(|it| it.id == *node && it.gone.is_some())
+        texts.position(|it| it.id == *id && it.gone.is_none())
     }
 
     fn text_mut(&mut self, id: &NodeId) -> Option<&mut TrackedText> {
-        steps(self.texts.len());
-        self.texts.iter_mut().find(|it| it.id == *id)
+        let nth = self.nth(id)?;
+        Some(&mut self.texts[nth])
     }
 
     /// Notes that a node was deleted with this text.
-    pub(super) fn leave(&mut self, id: &NodeId, text: &Text) {
+    pub(super) fn leave(&mut self, id: &NodeId, text: &Text, has_position: bool) {
+        let version = self.origin;
         if let Some(tracked) = self.text_mut(id) {
-            tracked.gone = Some(text.clone());
+            tracked.gone = Some(Gone {
+                text: text.clone(),
+                version,
+                has_position,
+            });
         }
     }
 
-    /// Notes that a node was inserted. Returns the text that it had when it was deleted.
+    /// Notes that a new node has an id. A deleted one with that id stays deleted.
+    pub(super) fn begin_text(&mut self, id: &NodeId) {
+        if self.texts.iter().any(|it| it.id == *id) && self.nth(id).is_none() {
+            self.texts.push(TrackedText::new(id.clone()));
+        }
+    }
+
+    /// Notes that an undo inserted a node again. Returns the text that it had when it was deleted.
+    /// Of several with the id it is the one whose deletion is undone, if that is known.
     pub(super) fn come_back(&mut self, id: &NodeId) -> Option<Text> {
-        self.text_mut(id)?.gone.take()
+        let undone = &self.undone;
+        let gone = self.texts.iter_mut().filter(|it| it.id == *id);
+        let gone = gone.filter(|it| it.gone.is_some());
+        let is_undone = |it: &&mut TrackedText| {
+            let version = it.gone.as_ref().map(|gone| gone.version);
+            version.is_some_and(|version| undone.contains(&version))
+        };
+        // Of the others it is the last one.
+        let text = gone.max_by_key(is_undone)?;
+        text.gone.take().map(|gone| gone.text)
     }
 
     /// Notes that the letter at an offset, which the commit is about to delete, is the one on the
@@ -340,7 +396,7 @@ impl Letters {
         let index = text.border(at);
         let mut runs = text.runs.split_off(index);
         // Deleted letters of a node of this id.
-        if let Some(before) = self.texts.iter().position(|it| it.id == *right) {
+        if let Some(before) = self.nth(right) {
             runs.append(&mut self.texts.remove(before).runs);
         }
         let right = TrackedText::new(right.clone());
@@ -348,8 +404,7 @@ impl Letters {
     }
 
     pub(super) fn join(&mut self, id: &NodeId, at: usize, right: &NodeId) {
-        let nth = |id: &NodeId| self.texts.iter().position(|it| it.id == *id);
-        let [left, right] = [nth(id), nth(right)];
+        let [left, right] = [id, right].map(|id| self.nth(id));
         if left.is_none() && right.is_none() {
             return;
         }
@@ -579,10 +634,12 @@ impl Letters {
             return;
         }
         let beside = self.beside();
+        let gone = self.texts.iter().position(TrackedText::has_gone_position);
+        let own = gone.or_else(|| self.nth(node));
         for (nth, text) in self.texts.iter_mut().enumerate() {
             let around = match beside {
                 Some((of, index)) => (of == nth).then_some(index),
-                None => (text.id == *node).then(|| {
+                None => (Some(nth) == own).then(|| {
                     let mut left = offset;
                     let mut runs = text.runs.iter();
                     let is_behind = |run: &Run| match left.checked_sub(run.width()) {
@@ -598,10 +655,8 @@ impl Letters {
             text.trim(around);
         }
         if self.texts.len() > MOST_TEXTS {
-            let beside = beside.map(|(nth, _)| self.texts[nth].id.clone());
-            let is_kept =
-                |text: &TrackedText| text.id == *node || Some(&text.id) == beside.as_ref();
-            let oldest = self.texts.iter().position(|text| !is_kept(text));
+            let kept = [own, beside.map(|(nth, _)| nth)];
+            let oldest = (0..self.texts.len()).find(|nth| !kept.contains(&Some(*nth)));
             oldest.map(|oldest| self.texts.remove(oldest));
         }
     }
