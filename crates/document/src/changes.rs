@@ -65,28 +65,29 @@ impl SharedList<Change> {
             .and_then(within)
             .or_else(|| places.filter_map(within).next())
     }
+}
 
-    /// What is in the place of a removed child after later changes.
-    fn instead_of(at: &ChildPosition, parent: &Node, later: &[Change]) -> Position {
-        let mut index = at.index;
-        for change in later {
-            step();
-            change.each_sequence_edit(|edit| {
-                if let SequenceEdit::Children(splice) = edit
-                    && splice.id == at.parent
-                    && splice.at < index
-                {
-                    let removed = splice.removed.min(index - splice.at);
-                    index = (index - removed).saturating_add(splice.inserted);
-                }
-            });
-        }
-        let children = parent.children();
-        let last = children.len().saturating_sub(1);
-        let node = children.get(index.min(last)).unwrap_or(parent.id());
-        let mut place = Position::new(node.clone(), 0);
-        for change in later {
-            change.each_sequence_edit(|edit| place.follow(&edit));
-        }
-        place
+/// What is in the place of a removed child after later changes.
+fn instead_of(at: &ChildPosition, parent: &Node, later: &[Change]) -> Position {
+    let mut index = at.index;
+    for change in later {
+        step();
+        change.each_sequence_edit(|edit| {
+            if let SequenceEdit::Children(splice) = edit
+                && splice.id == at.parent
+                && splice.at < index
+            {
+                let removed = splice.removed.min(index - splice.at);
+                index = (index - removed).saturating_add(splice.inserted);
+            }
+        });
     }
+    let children = parent.children();
+    let last = children.len().saturating_sub(1);
+    let node = children.get(index.min(last)).unwrap_or(parent.id());
+    let mut place = Position::new(node.clone(), 0);
+    for change in later {
+        change.each_sequence_edit(|edit| place.follow(&edit));
+    }
+    place
+}
