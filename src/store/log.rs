@@ -55,7 +55,7 @@ slotmap::new_key_type! {
 /// A commit, as the log keeps it.
 #[derive(Clone, Debug)]
 pub(crate) struct CommitRecord {
-    /// What it did to positions, if a session of others reads it.
+    /// What it did to positions, if a session of others reads it, or it is kept.
     pub(crate) edits: CommitEdits,
     pub(crate) owner: OwnerId,
     /// Whether the history of its editor has it.
@@ -72,7 +72,7 @@ pub(crate) struct CommitRecord {
 
 /// Who may read a record.
 pub(super) struct RecordReaders {
-    /// Whether a session does that has not made the commit. It needs the edits.
+    /// Whether a session does that has not made the commit, now or later. It needs the edits.
     pub(super) sessions: bool,
     /// Whether others may. They need the commit.
     pub(super) others: bool,
@@ -338,9 +338,11 @@ impl CommitLog {
             return false;
         }
         let has_subscribers = self.subscribers.load(Ordering::Relaxed) > 0;
+        let is_kept = self.limit.kept > 0;
         let record = record(RecordReaders {
-            sessions: records.sessions.len() > usize::from(is_of_follower),
-            others: self.limit.kept > 0 || has_subscribers,
+            // Of a kept commit, a later session reads what it changed.
+            sessions: is_kept || records.sessions.len() > usize::from(is_of_follower),
+            others: is_kept || has_subscribers,
         });
         self.head.store(version, Ordering::Relaxed);
         _removed = records.push(record);

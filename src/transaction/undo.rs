@@ -298,11 +298,11 @@ impl UndoOrRedo {
             if !self.scope.has_failed(&failure, on.base()) {
                 continue;
             }
-            if is_undone {
+            if is_undone && !attempt.was_refused() {
                 // It is returned when it is tried first.
                 break;
             }
-            if self.session.state().history.refuse(attempt) {
+            if self.session.state().history.refuse(attempt) && !is_undone {
                 return Err(self.explain(failure, attempt));
             }
             passed.get_or_insert(failure);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use doclock::{
-    Draft, Editor, View,
+    DataStore, Draft, Editor, StoreOptions, TransactionManager, View,
     document::{EditError, Mark, Selection, SplitPoint, UndoConflict},
     dsl::*,
     history::{HistoryOptions, UndoError},
@@ -462,6 +462,44 @@ fn undo_03_an_undo_that_goes_on_succeeds_before_an_entry_that_is_refused() {
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
     assert!(matches!(conflict(&ann), UndoConflict::Changed { .. }));
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 1));
+}
+
+/// A commit that no session followed was passed over.
+#[test]
+fn undo_03_a_refused_undo_of_a_restored_history_names_a_commit_outside_of_sessions() {
+    let store = DataStore::with_options(StoreOptions::new().kept_commits(1 << 20));
+    let attribute = |value: u32| set_attrs([("x", value.into())]).on("p");
+    let agent = TransactionManager::for_owner(store.clone(), "agent");
+    let node = text_node("paragraph", "").with_id("p");
+    agent.execute(create(node)).unwrap();
+    let [ann, bob] = ["ann", "bob"].map(|owner| Editor::new(store.clone(), owner));
+    ann.selection();
+    run(&bob, attribute(1));
+    run(&ann, attribute(2));
+    drop((ann, bob));
+    let latest = agent.execute(attribute(3)).unwrap().version;
+    let ann = Editor::new(store, "ann").with_restored_history();
+    let UndoError::Conflict { by, .. } = refused(&ann) else {
+        panic!("another error");
+    };
+    assert_eq!(by, Some(("agent".into(), latest)));
+}
+
+#[test]
+fn undo_03_an_undo_that_goes_on_passes_an_entry_that_was_refused_before() {
+    let (ann, bob) = two("one");
+    let options = HistoryOptions::new().undo_next_effective(true);
+    let ann = ann.with_history(options.group_interval(Duration::ZERO));
+    let attribute = |value: u32| set_attrs([("a", value.into())]).on("t");
+    run(&ann, insert_text(0, "x").on("t"));
+    run(&ann, insert_text(4, " two").on("t"));
+    run(&ann, attribute(1));
+    run(&bob, attribute(2));
+    run(&bob, delete_text_range(4, 8).on("t"));
+    assert!(matches!(conflict(&ann), UndoConflict::Changed { .. }));
+    assert!(ann.undo().commit().unwrap().changed);
+    assert_eq!(text(&ann), "one");
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (1, 2));
 }
 
 /// Once the next undo found all text behind such text one character too early.

@@ -391,6 +391,10 @@ fn a_position_returns_with_its_own_node_after_another_one_had_its_id() {
     returns(&ann, version, "abc", "after Ann's undo");
     ann.redo().commit().unwrap();
     gone();
+    ann.undo().commit().unwrap();
+    returns(&ann, version, "abc", "after Ann's second undo");
+    ann.redo().commit().unwrap();
+    gone();
     bob.undo().commit().unwrap();
     gone();
 }

@@ -274,8 +274,9 @@ impl TrackedPosition {
 
     /// Follows a replacement of characters of its text.
     fn follow_splice(&mut self, version: u64, (at, removed, inserted): Splice<'_>) {
-        let (offset, end) = (self.position.offset, at + removed.chars().count());
-        let behind = at + inserted.chars().count();
+        // Changes from elsewhere can have any numbers.
+        let offset = self.position.offset;
+        let [end, behind] = [removed, inserted].map(|text| at.saturating_add(text.chars().count()));
         if offset < at {
             return;
         }

@@ -18,8 +18,9 @@ use crate::store::TransactionResult;
 /// The store calls a journal from one thread at a time: [`load`](Self::load) at first, or
 /// [`load_after`](Self::load_after) if nodes are read before the load, then
 /// [`write`](Self::write) as often as commits arrive, in a thread for journals or in one that
-/// commits or closes the store. After an error or a panic it does not call the journal again. A
-/// journal must not commit to its store, because that commit would wait for itself.
+/// commits or closes the store. After an error or a panic it does not call the journal again, but
+/// for one of a read before the load that its callback has not returned. A journal must not commit
+/// to its store, because that commit would wait for itself.
 ///
 /// [`RedbJournal`](super::RedbJournal) is the journal of [`DataStore::open`]. The function
 /// [`check_journal`](super::check_journal) is the contract as a test, for a journal of your own.

@@ -168,11 +168,12 @@ impl DurableOptions {
     /// lock of doclock. The load begins when it returns.
     ///
     /// The file has been opened and locked then. If it was not closed, its last write and the
-    /// commits since the last checkpoint have been read too. How long that and a read takes does
-    /// not depend on how large the document is. Only if a power cut has torn the last write, or it
-    /// has several MiB, the whole file is checked and repaired before the callback. Of another
-    /// journal than a file, each read takes the time of its
-    /// [`load_after`](super::Journal::load_after).
+    /// commits since the last checkpoint have been read too. How long that takes depends on these
+    /// commits: each node that they touch is looked up by itself, and so is each child of a node
+    /// that they split or join. How long a read takes does not depend on how large the document is.
+    /// Only if a power cut has torn the last write, or it has several MiB, the whole file is
+    /// checked and repaired before the callback. Of another journal than a file, each look and each
+    /// read takes the time of its [`load_after`](super::Journal::load_after).
     ///
     /// What the callback reads is what the store has when it is open, unless the open fails: parts
     /// that were not read can be damaged, and the document is not compared with a schema yet. The

@@ -612,6 +612,11 @@ impl UndoAttempt {
         self.tried.last().map(|entry| &**entry)
     }
 
+    /// Whether an earlier undo was refused because of the entry that was tried last.
+    pub(super) fn was_refused(&self) -> bool {
+        self.last().is_some_and(|entry| entry.refused.is_some())
+    }
+
     /// The versions of its commits.
     pub(super) fn versions(&self) -> Vec<u64> {
         self.last()

@@ -118,7 +118,8 @@ impl TransactionManager {
         if let Some(attempts) = self.0.attempts_on_nodes {
             let request = (options.clone().or_label(label), call_site);
             let (waits_as, submission) = (WaiterKind::Thread, submission.take());
-            return blocking(self.run_on_nodes(waits_as, attempts, submission, request, session));
+            let running = self.run_on_nodes(waits_as, attempts, submission, request, session);
+            return blocking(Box::pin(running));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
@@ -129,14 +130,15 @@ impl TransactionManager {
             return self.run_here(held, session, submission, &mut observed);
         }
         let refused = granted.err();
-        blocking(self.run_in_queue(
+        // In a box, the wait takes no room in the frames of batches that find the lock free.
+        blocking(Box::pin(self.run_in_queue(
             WaiterKind::Thread,
             submission.take(),
             (&requester, options),
             session,
             refused,
             observed,
-        ))
+        )))
     }
 
     /// Runs a batch as [`run`](Self::run) does, in a task. Each wait is on the heap, so that the

@@ -97,8 +97,8 @@ pub(super) struct Letters {
     is_edited: bool,
     /// The versions that the present commit undoes or redoes.
     undone: HashSet<u64, Secret>,
-    /// The version that an undo of the present commit undoes: the first of these, or its own.
-    origin: u64,
+    /// The version of the present commit. An undo of an undo or a redo names that commit.
+    version: u64,
 }
 
 /// Where a run is: in which of the texts, and where there.
@@ -112,14 +112,14 @@ impl Letters {
             deleted_at: None,
             is_edited: false,
             undone: HashSet::default(),
-            origin: 0,
+            version: 0,
         }
     }
 
     /// Begins a commit that undid or redid the commits of some versions, if any.
     pub(super) fn begin(&mut self, version: u64, undone: &[u64]) {
         self.undone = undone.iter().copied().collect();
-        self.origin = undone.first().copied().unwrap_or(version);
+        self.version = version;
     }
 
     /// Whether the letter on the side of the position is deleted.
@@ -146,7 +146,7 @@ impl Letters {
 
     /// Notes that a node was deleted with this text.
     pub(super) fn leave(&mut self, id: &NodeId, text: &Text, has_position: bool) {
-        let version = self.origin;
+        let version = self.version;
         if let Some(tracked) = self.text_mut(id) {
             tracked.gone = Some(Gone {
                 text: text.clone(),
@@ -463,11 +463,16 @@ impl Letters {
             };
             text.trim(around);
         }
-        if self.texts.len() > MOST_TEXTS {
-            let kept = [own, beside.map(|(nth, _)| nth)];
-            let oldest = (0..self.texts.len()).find(|nth| !kept.contains(&Some(*nth)));
-            oldest.map(|oldest| self.texts.remove(oldest));
-        }
+        let kept = [own, beside.map(|(nth, _)| nth)];
+        let mut surplus = self.texts.len().saturating_sub(MOST_TEXTS);
+        let mut nth = 0;
+        // The oldest first.
+        self.texts.retain(|_| {
+            let is_kept = surplus == 0 || kept.contains(&Some(nth));
+            nth += 1;
+            surplus -= usize::from(!is_kept);
+            is_kept
+        });
     }
 }
 
