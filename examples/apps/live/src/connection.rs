@@ -1,6 +1,7 @@
 //! One tab: reads its requests, runs one after the other, and writes what the hub queues for it.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use axum::extract::ws::{Message, Utf8Bytes, WebSocket};
@@ -26,6 +27,8 @@ const MAX_RATE: u32 = 300;
 const MAX_ID: usize = 64;
 /// How long a tab may take to send its `hello`, and to receive a close frame.
 const PATIENCE: Duration = Duration::from_secs(5);
+/// How long a request may still run when the server ends.
+const RESULT: Duration = Duration::from_secs(1);
 
 type Reader = SplitStream<WebSocket>;
 type Writer = SplitSink<WebSocket, Message>;
@@ -117,6 +120,7 @@ async fn talk(
         close,
         ..
     } = seat;
+    let is_running = AtomicBool::new(false);
     let reading = async {
         loop {
             let answer = match reader.next().await? {
@@ -129,7 +133,12 @@ async fn talk(
                     hub.move_caret(tab, version, anchor, head);
                     continue;
                 }
-                request => run(editor, request).await?,
+                request => {
+                    is_running.store(true, Ordering::Relaxed);
+                    let answer = run(editor, request).await;
+                    is_running.store(false, Ordering::Relaxed);
+                    answer?
+                }
             };
             if let Some(answer) = answer
                 && answers.send(answer).await.is_err()
@@ -151,11 +160,21 @@ async fn talk(
             }
         }
     };
+    tokio::pin!(reading);
     tokio::select! {
         biased;
         // A request without a result says more than the end of the server, its consequence.
-        Err(end) = reading => end,
-        why = close => why.unwrap_or(Close::SHUT_DOWN).into(),
+        Err(end) = &mut reading => end,
+        why = close => {
+            let result = match is_running.load(Ordering::Relaxed) {
+                true => timeout(RESULT, reading).await.ok(),
+                false => None,
+            };
+            match result {
+                Some(Err(end)) => end,
+                _ => why.unwrap_or(Close::SHUT_DOWN).into(),
+            }
+        }
         () = writing => Close::SHUT_DOWN.into(),
     }
 }
