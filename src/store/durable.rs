@@ -136,8 +136,7 @@ impl DataStore {
     /// A link to a file that does not exist creates that file.
     ///
     /// Blocks until the document is loaded; [`DurableOptions::before_load`] reads nodes before. The
-    /// file is locked until the store is closed or
-    /// dropped.
+    /// file is locked until the store is closed or dropped.
     ///
     /// # Errors
     ///

@@ -117,24 +117,22 @@ fn a_request_that_others_overtake_says_how_many() {
 fn a_refused_deadlock_says_who_was_refused_and_what_each_wanted() {
     let store = DataStore::new();
     let locks = store.node_locks();
+    let patient = || AcquireOptions::new().no_timeout().unbound();
     let lock = |owner: &str, id: &str| {
-        let patient = AcquireOptions::new().no_timeout().unbound();
         let request = locks.request(owner, Scope::new().write(id));
-        request.options(patient).wait().unwrap()
+        request.options(patient()).wait().unwrap()
     };
     let (mut ann, mut ben) = (lock("ann", "one"), lock("ben", "two"));
     thread::scope(|threads| {
         threads.spawn(|| {
             let more = ann.request_more(Scope::new().write("two"));
-            let patient = AcquireOptions::new().no_timeout().unbound();
-            more.options(patient).wait().unwrap();
+            more.options(patient()).wait().unwrap();
             drop(ann);
         });
         until_waiting(&store, 1);
-        let patient = AcquireOptions::new().no_timeout().unbound();
         let refused = ben
             .request_more(Scope::new().write("one"))
-            .options(patient)
+            .options(patient())
             .wait();
         refused.unwrap_err();
         let table = store.diagnostics().to_string();

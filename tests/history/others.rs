@@ -19,6 +19,16 @@ fn two(text: &str) -> (Editor, Editor) {
     (ann, bob)
 }
 
+/// The same, with an entry for each edit of Ann. Her undos go on after entries without an effect.
+fn two_of_whom_ann_goes_on(text: &str) -> (Editor, Editor) {
+    let (ann, bob) = two(text);
+    let options = HistoryOptions::new().undo_next_effective(true);
+    (
+        ann.with_history(options.group_interval(Duration::ZERO)),
+        bob,
+    )
+}
+
 fn refused(editor: &Editor) -> UndoError {
     let before = (image(editor), editor.undo_depth(), editor.store().version());
     let error = editor.undo().commit().unwrap_err();
@@ -449,9 +459,7 @@ fn undo_03_an_undo_goes_on_to_the_next_entry_with_an_effect_if_it_is_told_to() {
 /// The entry without an effect left the history, and the call failed.
 #[test]
 fn undo_03_an_undo_that_goes_on_succeeds_before_an_entry_that_is_refused() {
-    let (ann, bob) = two("one");
-    let options = HistoryOptions::new().undo_next_effective(true);
-    let ann = ann.with_history(options.group_interval(Duration::ZERO));
+    let (ann, bob) = two_of_whom_ann_goes_on("one");
     let attribute = |value: u32| set_attrs([("a", value.into())]).on("t");
     run(&ann, attribute(1));
     run(&ann, insert_text(3, " two").on("t"));
@@ -487,9 +495,7 @@ fn undo_03_a_refused_undo_of_a_restored_history_names_a_commit_outside_of_sessio
 
 #[test]
 fn undo_03_an_undo_that_goes_on_passes_an_entry_that_was_refused_before() {
-    let (ann, bob) = two("one");
-    let options = HistoryOptions::new().undo_next_effective(true);
-    let ann = ann.with_history(options.group_interval(Duration::ZERO));
+    let (ann, bob) = two_of_whom_ann_goes_on("one");
     let attribute = |value: u32| set_attrs([("a", value.into())]).on("t");
     run(&ann, insert_text(0, "x").on("t"));
     run(&ann, insert_text(4, " two").on("t"));

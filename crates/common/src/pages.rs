@@ -344,14 +344,10 @@ fn count(page: &[u8]) -> usize {
 /// The places of all entries of a leaf, which may be beyond the page. Values have any size.
 pub fn leaf(page: &[u8], key_size: Option<usize>) -> Option<impl Iterator<Item = Places>> {
     let count = count(page);
-    let ends = |first: usize, nth: usize| u32_at(page, first + 4 * nth).map(|end| end as usize);
     let first_value_end = 4 + if key_size.is_none() { 4 * count } else { 0 };
     let first_key = first_value_end + 4 * count;
-    let key_end = move |nth: usize| match key_size {
-        Some(size) => size.checked_mul(nth + 1)?.checked_add(first_key),
-        None => ends(4, nth),
-    };
-    let value_end = move |nth: usize| ends(first_value_end, nth);
+    let key_end = move |nth: usize| part_end(page, key_size, (4, first_key), nth);
+    let value_end = move |nth: usize| part_end(page, None, (first_value_end, 0), nth);
     let first_value = key_end(count.checked_sub(1)?)?;
     let before = |nth: usize| nth.checked_sub(1);
     Some((0..count).filter_map(move |nth| {
@@ -378,14 +374,25 @@ pub fn separators(page: &[u8], key_size: Option<usize>) -> impl Iterator<Item = 
     let count = count(page);
     let ends = 8 + 24 * (count + 1);
     let first = ends + if key_size.is_none() { 4 * count } else { 0 };
-    let end = move |nth: usize| match key_size {
-        Some(size) => size.checked_mul(nth + 1)?.checked_add(first),
-        None => u32_at(page, ends + 4 * nth).map(|end| end as usize),
-    };
+    let end = move |nth: usize| part_end(page, key_size, (ends, first), nth);
     (0..count).filter_map(move |nth| {
         let start = nth.checked_sub(1).map_or(Some(first), end)?;
         Some(start..end(nth)?)
     })
+}
+
+/// Where a key or a value ends: the parts of one size begin at the second place, and the ends of
+/// those of any size are listed from the first one on.
+fn part_end(
+    page: &[u8],
+    size: Option<usize>,
+    (ends, first): (usize, usize),
+    nth: usize,
+) -> Option<usize> {
+    match size {
+        Some(size) => size.checked_mul(nth + 1)?.checked_add(first),
+        None => u32_at(page, ends + 4 * nth).map(|end| end as usize),
+    }
 }
 
 /// The checksum of the used part of a page. `None` if the page has no such part.

@@ -151,7 +151,9 @@ trait Tree: Default {
 
     fn iter(&self) -> impl Iterator<Item = &Arc<Node>>;
 
-    fn is_empty(&self) -> bool;
+    fn is_empty(&self) -> bool {
+        self.last().is_none()
+    }
 }
 
 impl<T> Default for Branch<T> {
@@ -185,10 +187,6 @@ impl Tree for Branch<Node> {
 
     fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.0.iter().flatten()
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
     }
 }
 
@@ -228,10 +226,6 @@ impl<T: Tree + Clone> Tree for Branch<T> {
 
     fn iter(&self) -> impl Iterator<Item = &Arc<Node>> {
         self.0.iter().flatten().flat_map(|part| part.iter())
-    }
-
-    fn is_empty(&self) -> bool {
-        self.0.iter().all(Option::is_none)
     }
 }
 

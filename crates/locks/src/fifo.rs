@@ -814,7 +814,7 @@ impl LockRequest for GuardRequest {
 
     async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
         let Self { lock, owner } = self;
-        let lock = lock.expect("a guard took it out");
+        let lock = lock.expect("it is taken with the grant");
         let requester = context.requester(&owner, false);
         let waits_as = context.waits_as;
         let asked = lock.grant_in_queue(waits_as, &requester, &context.options);
