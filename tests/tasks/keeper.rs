@@ -1,6 +1,7 @@
 //! The keeper's thread: when it is there, what it survives, and what does not hold it up.
 
 use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use doclock::codes::CodedError;
@@ -9,6 +10,7 @@ use doclock::durable::DurableOptions;
 use doclock::lock::keyed::KeyedLock;
 use doclock::lock::limiter::InFlightLimiter;
 use doclock::lock::{AcquireOptions, CancelToken, FifoLock, LockError, LockOptions};
+use doclock::time::ManualClock;
 use doclock::{DataStore, TransactionManager, dsl::*};
 
 use crate::common::{Task, eventually};
@@ -64,6 +66,64 @@ fn async_03_the_keeper_survives_a_batch_that_panics() {
             .is_err()
     );
     drop(guard);
+}
+
+/// Runs code when its task is woken.
+struct Woken<F>(F);
+
+impl<F: Fn() + Send + Sync> Wake for Woken<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
+}
+
+/// Lets a task wait at the lock, which calls the code when the task is woken.
+fn wait_at<F: Fn() + Send + Sync + 'static>(lock: &FifoLock, woken: F) -> impl Future + use<F> {
+    let mut task = Box::pin(lock.request("task").into_future());
+    let waker = Waker::from(Arc::new(Woken(woken)));
+    let polled = task.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    task
+}
+
+#[test]
+fn async_03_waits_at_several_locks_end_in_the_order_of_their_deadlines() {
+    let second = Duration::from_secs(1);
+    let locks: [_; 9] = std::array::from_fn(|_| {
+        let clock = ManualClock::new();
+        let options = LockOptions::new().clock(clock.clock()).timeout(second);
+        (FifoLock::with_options(options), clock)
+    });
+    let (busy, due) = locks.split_first().unwrap();
+    let mut backwards: Vec<_> = due.iter().collect();
+    backwards.reverse();
+    // Where a lock is in memory has no influence.
+    for due in [due.iter().collect::<Vec<_>>(), backwards] {
+        let (let_go, gate) = mpsc::channel();
+        let gate = Mutex::new(gate);
+        let held = busy.0.lock("holder").unwrap();
+        let waits = wait_at(&busy.0, move || gate.lock().unwrap().recv().unwrap());
+        busy.1.advance(second);
+        // Now the keeper is in that waker, or will be before it looks at another lock.
+        let woken = Arc::new(Mutex::new(Vec::new()));
+        let tasks: Vec<_> = due
+            .iter()
+            .enumerate()
+            .map(|(index, (lock, clock))| {
+                let woken = Arc::clone(&woken);
+                let held = lock.lock("holder").unwrap();
+                let waits = wait_at(lock, move || woken.lock().unwrap().push(index));
+                clock.advance(second);
+                (waits, held)
+            })
+            .collect();
+        let_go.send(()).unwrap();
+        eventually("all of them end", || {
+            woken.lock().unwrap().len() == due.len()
+        });
+        assert!(woken.lock().unwrap().is_sorted(), "{woken:?}");
+        drop((tasks, waits, held));
+    }
 }
 
 #[test]

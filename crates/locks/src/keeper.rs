@@ -8,7 +8,7 @@
 //! L29. Whenever the mutexes are free: the keeper looks at a queue no later than at the first
 //! deadline of a task that waits there, or it is about to look, or a thread is about to call it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
 use std::sync::{Arc, OnceLock, Weak};
 
@@ -29,6 +29,9 @@ type LeftWork = Box<dyn FnOnce(&mut KeeperThread) + Send>;
 /// The address of a queue, which no other queue has while the keeper serves this one.
 type QueueId = usize;
 
+/// When to look at a queue. Among equal deadlines, the queue that was expected first is the first.
+type Turn = (Deadline, u64);
+
 global! {
     /// The keeper of the process. In a model, that of one execution.
     static KEEPER: Arc<Keeper> = Arc::new(Keeper::default());
@@ -44,9 +47,11 @@ pub struct Keeper {
 
 #[derive(Default)]
 struct KeeperState {
-    /// The queues, each with the deadline that is among `due`.
-    served: HashMap<QueueId, (Weak<dyn Kept>, Option<Deadline>)>,
-    due: BTreeSet<(Deadline, QueueId)>,
+    /// The queues, each with its turn among `due`.
+    served: HashMap<QueueId, (Weak<dyn Kept>, Option<Turn>)>,
+    due: BTreeMap<Turn, QueueId>,
+    /// How many turns there were.
+    turns: u64,
     work: VecDeque<LeftWork>,
     /// Whether the last duty was work. Work and looks take turns, so that neither delays the other.
     worked: bool,
@@ -159,12 +164,18 @@ impl Keeper {
     fn expect(&self, id: QueueId, deadline: Deadline) {
         let state = &mut *self.state.lock();
         if let Some((_, next)) = state.served.get_mut(&id)
-            && next.is_none_or(|next| deadline < next)
+            && next.is_none_or(|(next, _)| deadline < next)
         {
-            let later = next.replace(deadline);
-            later.map(|later| state.due.remove(&(later, id)));
-            state.due.insert((deadline, id));
-            if state.due.first() == Some(&(deadline, id)) {
+            state.turns += 1;
+            let turn = (deadline, state.turns);
+            let later = next.replace(turn);
+            later.map(|later| state.due.remove(&later));
+            state.due.insert(turn, id);
+            if state
+                .due
+                .first_key_value()
+                .is_some_and(|(first, _)| *first == turn)
+            {
                 self.called.notify_one();
             }
         }
@@ -174,7 +185,7 @@ impl Keeper {
         let mut state = self.state.lock();
         let forgotten = state.served.remove(&id);
         if let Some((_, Some(next))) = forgotten {
-            state.due.remove(&(next, id));
+            state.due.remove(&next);
         }
         if state.served.is_empty() {
             self.called.notify_one();
@@ -216,7 +227,8 @@ impl Keeper {
         let mut guard = self.state.lock();
         loop {
             let state = &mut *guard;
-            let pause = state.due.first().map(|(next, _)| self.clock.until(*next));
+            let first = state.due.first_key_value();
+            let pause = first.map(|((next, _), _)| self.clock.until(*next));
             let is_due = pause == Some(None);
             if !(is_due && state.worked)
                 && let Some(work) = state.work.pop_front()
