@@ -171,11 +171,8 @@ impl Keeper {
             let later = next.replace(turn);
             later.map(|later| state.due.remove(&later));
             state.due.insert(turn, id);
-            if state
-                .due
-                .first_key_value()
-                .is_some_and(|(first, _)| *first == turn)
-            {
+            let first = state.due.first_key_value();
+            if first.is_some_and(|(first, _)| *first == turn) {
                 self.called.notify_one();
             }
         }
