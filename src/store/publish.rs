@@ -192,18 +192,18 @@ impl HeldGrant {
 }
 
 /// What a commit says besides the edits of its draft.
-pub(crate) struct Publication {
+pub(crate) struct Publication<'u> {
     pub(crate) owner: OwnerId,
     /// The idempotency key that has no receipt yet, with the digest of the batch.
     pub(crate) once: Option<(SmolStr, BatchDigest)>,
     /// The versions of the commits that it undoes or redoes: see [`undone`].
     pub(crate) undone: Vec<u64>,
     /// The session that submits it.
-    pub(crate) session: Option<OfSession>,
+    pub(crate) session: Option<OfSession<'u>>,
 }
 
 /// What the commit of a session says besides.
-pub(crate) struct OfSession {
+pub(crate) struct OfSession<'u> {
     /// The session, which need not read it.
     pub(crate) id: FollowerId,
     /// Its selections before and after it.
@@ -211,7 +211,7 @@ pub(crate) struct OfSession {
     /// Whether its history has it.
     pub(crate) in_history: bool,
     /// What is undone together with it.
-    pub(crate) unit: Option<Arc<EditUnit>>,
+    pub(crate) unit: Option<&'u Arc<EditUnit>>,
     /// What it undoes or redoes.
     pub(crate) reversal: Reversal,
 }
@@ -242,7 +242,7 @@ impl Reversal {
     }
 }
 
-impl Publication {
+impl Publication<'_> {
     /// A commit of an owner, outside of a session.
     #[inline(always)]
     pub(crate) fn by(owner: &OwnerId) -> Self {
@@ -281,7 +281,7 @@ impl DataStore {
         &self,
         held: HeldGrant,
         draft: &mut Draft,
-        mut publication: Publication,
+        mut publication: Publication<'_>,
     ) -> Result<TransactionResult, E> {
         let grant = self.check_own(held, draft)?;
         self.validate(grant, draft, &publication.owner)?;
@@ -315,7 +315,7 @@ impl DataStore {
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
-        let unit = session.and_then(|of| of.unit.as_ref());
+        let unit = session.and_then(|of| of.unit);
         let origin = session.map(|of| of.id);
         let newest = session.and_then(|of| of.reversal.newest.as_ref());
         let commit = ToRecord {

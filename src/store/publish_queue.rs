@@ -36,7 +36,7 @@ pub(crate) trait Publish: Send + 'static {
 }
 
 /// The draft as it is, for a submitter that has no session.
-impl Publish for Publication {
+impl Publish for Publication<'static> {
     type Error = CommitError;
 
     #[inline]

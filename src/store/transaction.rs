@@ -315,7 +315,7 @@ impl Transaction {
     fn publish_at_once(
         &mut self,
         waits_as: WaiterKind,
-        publication: &mut Publication,
+        publication: &mut Publication<'static>,
     ) -> Option<Result<TransactionResult, CommitError>> {
         match self.held.on_nodes {
             true => self.publish_if_first(waits_as, publication),

@@ -297,12 +297,12 @@ impl SessionTurn<'_> {
 
     /// What a commit of the session says, beside what it undoes.
     #[inline(always)]
-    pub(super) fn submit(
+    pub(super) fn submit<'u>(
         &mut self,
         draft: &Draft,
         in_history: bool,
-        unit: Option<Arc<EditUnit>>,
-    ) -> OfSession {
+        unit: Option<&'u Arc<EditUnit>>,
+    ) -> OfSession<'u> {
         OfSession {
             id: self.session.id(),
             selections: [self.before.take(), draft.selection().cloned()],

@@ -1,7 +1,6 @@
 //! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
 
 use std::panic::Location;
-use std::sync::Arc;
 
 use smol_str::SmolStr;
 
@@ -546,9 +545,7 @@ impl TransactionManager {
         let now = || store.monotonic();
         let history = &turn.state().history;
         let mut entering = history.enter(draft, &submission.in_history, now, unit);
-        let unit = entering
-            .as_ref()
-            .map(|entering| Arc::clone(entering.unit()));
+        let unit = entering.as_ref().map(PlannedEntry::unit);
         let of_session = turn.submit(draft, submission.is_in_history(), unit);
         let publication = submission.publication(owner, Some(of_session));
         let outcome: BatchOutcome = store.publish(held, draft, publication);

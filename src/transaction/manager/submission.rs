@@ -98,7 +98,11 @@ impl Submission {
 
     /// What the commit of the batch says besides its edits.
     #[inline(always)]
-    pub(super) fn publication(&self, owner: &OwnerId, session: Option<OfSession>) -> Publication {
+    pub(super) fn publication<'u>(
+        &self,
+        owner: &OwnerId,
+        session: Option<OfSession<'u>>,
+    ) -> Publication<'u> {
         let is_inverse = self.is_in_history() && self.inverses().next().is_some();
         Publication {
             owner: owner.clone(),
