@@ -34,7 +34,6 @@
 //! [`DataStore::diagnostics`]: crate::DataStore::diagnostics
 //! [`DataStore::lock_stats`]: crate::DataStore::lock_stats
 
-mod blocking;
 mod table;
 mod timeline;
 

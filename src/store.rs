@@ -1,5 +1,6 @@
 //! The store: one document, the lock on it, and the events of its commits.
 
+pub(crate) mod causes;
 mod commit_error;
 pub(crate) mod diagnostics;
 mod draft;

@@ -49,28 +49,31 @@ pub(super) fn slow_call(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
 /// A thread with the lock of one store requests that of another, whose holder does the reverse.
 pub(super) fn two_stores(look: &mut Look<'_>) -> Result<(), Box<dyn Error>> {
     let (page, index) = (named_store("page"), named_store("index"));
+    page.register("index", &index);
     let token = CancelToken::new();
-    let rebuilt = index.lock("rebuild")?;
+    let (locked, is_locked) = mpsc::channel();
+    let (rebuilt, rebuilding, cancelled) = (index.clone(), page.clone(), token.clone());
+    let rebuilds = spawn("rebuild", move || {
+        let _rebuilt = rebuilt.lock("rebuild")?;
+        let _ = locked.send(());
+        until(|| has_waiter(&rebuilt));
+        let request = rebuilding.request("rebuild").cancel_token(&cancelled);
+        request.wait().map(drop)
+    })?;
+    is_locked.recv()?;
     let culprit = culprit!(line!() + 1);
     let keystroke = |page: &DataStore| page.request("ann").label("keystroke").wait();
-    let (typed, searched) = (page.clone(), index.clone());
+    let (typed, searched) = (page.clone(), index);
     let types = spawn("typing", move || {
         let _typed = keystroke(&typed)?;
         // A hook writes the word into the search index.
         drop(searched.request("ann").label("index a word").wait()?);
         Ok::<(), LockError>(())
     })?;
-    until(|| has_waiter(&index));
-    let (rebuilding, cancelled) = (page.clone(), token.clone());
-    let rebuilds = spawn("rebuild", move || {
-        let request = rebuilding.request("rebuild").cancel_token(&cancelled);
-        request.wait().map(drop)
-    })?;
     until(|| has_waiter(&page));
     look(&page, &[culprit]);
     token.cancel();
     let _ = rebuilds.join().expect("the rebuild does not panic");
-    drop(rebuilt);
     types.join().expect("the keystroke does not panic")?;
     Ok(())
 }

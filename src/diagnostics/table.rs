@@ -4,23 +4,19 @@ use std::fmt;
 use std::time::Duration;
 
 use doclock_common::cells::{Bytes, Count, KeptPart, Line, ShortDuration, cut};
+use doclock_common::rows::{KeyRow, ROWS, Row, Rows, at_least, number_of, owner_cell, short};
 
-use super::blocking::{self, Holder};
 use super::{
     Diagnostics, DurableDiagnostics, InboxDiagnostics, LeaseDiagnostics, LogDiagnostics,
     RegisteredPrimitive, SubscriberDiagnostics,
 };
 use crate::events::Filter;
-use crate::id::{FencingToken, LockId, OwnerId};
 use crate::lock::keyed::HeldKey;
 use crate::lock::limiter::LimiterSnapshot;
 use crate::lock::{
-    CallSite, HeldLock, LockInfo, LockReport, PrimitiveState, Priority, QueueEntry, ThreadInfo,
-    WaiterKind, WaitingRequest,
+    HeldLock, LockInfo, LockReport, PrimitiveState, Priority, WaiterKind, WaitingRequest,
 };
-
-/// How many rows of one kind are printed. The data has more of them.
-const ROWS: usize = 12;
+use crate::store::causes::{Delaying, holders};
 
 /// Where the thread of a holder is that waits in no lock.
 const NOT_IN_DOCLOCK: &str = "not waiting in doclock: it runs, or waits for something else";
@@ -30,7 +26,11 @@ const THREADS: usize = 3;
 
 impl fmt::Display for Diagnostics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut table = Table(Vec::new());
+        let mut table = Table(Rows::default());
+        for cause in self.causes.iter().take(ROWS / 4) {
+            table.0.paragraph("CAUSE", cause);
+        }
+        table.0.more(self.causes.len(), ROWS / 4);
         table.lock("LOCK", &self.lock, &self.log.subscribers);
         table.deadlocks(&self.lock);
         if let Some(publishing) = &self.publishing {
@@ -42,55 +42,14 @@ impl fmt::Display for Diagnostics {
         table.inboxes(&self.inboxes, self.inbox_count);
         table.registered(&self.registered);
         table.counters(&self.lock);
-        f.write_str(&table.0.join("\n"))
+        f.write_str(&table.0.0.join("\n"))
     }
-}
-
-/// The number of a request since the store was opened: the numbers of a durable store go on from
-/// open to open, and leave out most of the numbers in between.
-fn number_of(id: LockId) -> u64 {
-    id.number() & ((1 << FencingToken::COUNTER_BITS) - 1)
-}
-
-fn short(id: LockId) -> String {
-    format!("#{}", number_of(id))
 }
 
 /// The lines so far.
-struct Table(Vec<String>);
-
-/// A request or a grant in a row.
-struct Row<'a> {
-    mark: String,
-    id: Option<LockId>,
-    owner: &'a OwnerId,
-    label: Option<&'a str>,
-    since: String,
-    /// The time until the timeout, or the hold limit.
-    left: Option<Duration>,
-    call_site: &'a CallSite,
-    notes: Vec<String>,
-    nodes: Vec<String>,
-    node_count: usize,
-}
+struct Table(Rows);
 
 impl Table {
-    fn title(&mut self, name: &str, text: impl fmt::Display) {
-        self.0.push(Line::default().cell(name, TITLE).rest(text));
-    }
-
-    /// Adds a line under the last title.
-    fn text(&mut self, text: impl fmt::Display) {
-        self.0.push(Line::default().gap(TITLE).rest(text));
-    }
-
-    /// Says how many rows are not printed.
-    fn more(&mut self, all: usize, printed: usize) {
-        if all > printed {
-            self.text(format_args!("… and {} more", all - printed));
-        }
-    }
-
     /// Lists holders and waiters, and which of the subscribers close the lock.
     fn lock(&mut self, name: &str, lock: &LockReport, subscribers: &[SubscriberDiagnostics]) {
         let LockReport {
@@ -123,29 +82,30 @@ impl Table {
             let lock = id.rsplit('-').next().unwrap_or_default();
             format!(" (#1 is lock-{first}-{lock})")
         });
-        self.title(name, format_args!("{held}, {waiting}{ids}"));
+        self.0.title(name, format_args!("{held}, {waiting}{ids}"));
         if !holders.is_empty() || closed_by.is_some() {
-            self.columns();
+            self.0.columns();
         }
-        let listed = blocking::holders(lock);
-        for held in listed.iter().take(ROWS) {
+        for held in self::holders(lock).iter().take(ROWS) {
             let id = held.0.holder.lock_id;
             let waits_here = waiters.iter().any(|waiter| waiter.request.lock_id == id);
-            self.held(held, waits_here);
+            self.held(held, waits_here, holders.len() > 1);
         }
-        self.more(holders.len(), ROWS);
+        self.0.more(holders.len(), ROWS);
         if let Some(closer) = closed_by {
-            self.row(&Row {
+            self.0.row(&Row {
                 mark: "closes".to_owned(),
-                ..Row::of_holder(closer)
+                ..row_of(closer)
             });
             for subscriber in subscribers.iter().filter(|it| it.closes_lock) {
                 let site = subscriber.call_site.as_ref();
                 match site.is_some_and(|site| *site == closer.call_site) {
-                    true => self.text(format_args!(" which has {}", Unread(subscriber))),
-                    false => {
-                        self.text(format_args!(" closed by the {}", SubscriberLag(subscriber)))
-                    }
+                    true => self
+                        .0
+                        .text(format_args!(" which has {}", Unread(subscriber))),
+                    false => self
+                        .0
+                        .text(format_args!(" closed by the {}", SubscriberLag(subscriber))),
                 }
             }
         }
@@ -153,18 +113,18 @@ impl Table {
             self.waiter(waiter, holders);
             if let overtaking @ 1.. = overtaking(&waiters[..=nth]) {
                 let requests = Count(overtaking as u64, "later request");
-                self.text(format_args!(
+                self.0.text(format_args!(
                     " overtaken by {requests} of a higher priority"
                 ));
             }
             if let Some(thread) = waiter.thread.as_ref().filter(|_| nth < THREADS) {
-                self.text(format_args!(" thread {}", thread.name));
+                self.0.text(format_args!(" thread {}", thread.name));
             }
         }
-        self.more(waiters.len(), ROWS);
+        self.0.more(waiters.len(), ROWS);
     }
 
-    fn held(&mut self, (held, delayed): &Holder<'_>, waits_here: bool) {
+    fn held(&mut self, (held, delayed): &Delaying<'_>, waits_here: bool, is_one_of_many: bool) {
         let HeldLock {
             holder,
             in_transaction,
@@ -176,8 +136,11 @@ impl Table {
             ..
         } = held;
         let mut notes = Vec::new();
-        if let Some(delayed @ 1..) = delayed {
-            notes.push(format!("blocks {delayed}"));
+        if let Some(delayed) = delayed
+            .as_ref()
+            .filter(|it| is_one_of_many && !it.is_empty())
+        {
+            notes.push(format!("blocks {}", delayed.len()));
         }
         if holder.untaken {
             notes.push("task not polled".to_owned());
@@ -186,21 +149,24 @@ impl Table {
             notes.push("in a transaction".to_owned());
         }
         let left = |limit: Duration| limit.saturating_sub(holder.held_for);
+        let all_nodes = (nodes.len() >= HeldLock::LISTED).then_some(*node_count);
         let nodes = nodes.iter().map(|(id, mode)| format!("{id} ({mode})"));
-        self.row(&Row {
+        self.0.row(&Row {
             left: hold_limit.map(left),
             notes,
             nodes: nodes.collect(),
-            node_count: *node_count,
-            ..Row::of_holder(holder)
+            all_nodes,
+            ..row_of(holder)
         });
         // The rows of the waiters say where it waits here.
         match thread {
             _ if waits_here || holder.untaken => {}
-            Some(thread) if thread.waits => self.text(format_args!(" {thread}")),
-            Some(thread) => self.text(format_args!(" {thread}, {NOT_IN_DOCLOCK}")),
-            None if *thread_ended => self.text(" its thread has ended"),
-            None => self.text(" no thread: held by a task, by its id, or unbound"),
+            Some(thread) if thread.waits => self.0.text(format_args!(" {thread}")),
+            Some(thread) => self.0.text(format_args!(" {thread}, {NOT_IN_DOCLOCK}")),
+            None if *thread_ended => self.0.text(" its thread has ended"),
+            None => self
+                .0
+                .text(" no thread: held by a task, by its id, or unbound"),
         }
     }
 
@@ -225,48 +191,16 @@ impl Table {
             Some(id) => format!("{id} ({})", wait.mode),
             None => format!("the document ({})", wait.mode),
         });
-        self.row(&Row {
+        self.0.row(&Row {
+            mark: format!("{}.", request.position),
             id: Some(request.lock_id),
             label: request.label.as_deref(),
+            since: ShortDuration(request.wait_time).to_string(),
+            left: waiter.time_left,
             notes: notes.chain([behind]).collect(),
+            all_nodes: (waits_for.len() >= HeldLock::LISTED).then_some(waiter.node_count),
             nodes: nodes.collect(),
-            node_count: waiter.node_count,
-            ..Row::of(waiter, request.position)
-        });
-    }
-
-    /// Names the columns of the rows that follow.
-    fn columns(&mut self) {
-        let line = columns("", "id", "owner (label)", "for", "left");
-        self.0.push(line.path("from", 24).rest(""));
-    }
-
-    fn row(&mut self, row: &Row<'_>) {
-        let id = row.id.map(short);
-        let owner = owner_cell(row.owner, row.label);
-        let left = row
-            .left
-            .map_or("-".to_owned(), |left| ShortDuration(left).to_string());
-        let line = columns(
-            &row.mark,
-            &id.unwrap_or_default(),
-            &owner,
-            &row.since,
-            &left,
-        );
-        let line = line.path(row.call_site, 24).gap(2);
-        self.0.push(line.rest(row.notes.join(", ")));
-        if row.nodes.is_empty() {
-            return;
-        }
-        let shown = row.nodes.join(", ");
-        let is_whole = row.nodes.len() < HeldLock::LISTED;
-        let count = Count(row.node_count as u64, "node");
-        self.0.push(match is_whole {
-            true => Line::default().gap(17).rest(format_args!("nodes: {shown}")),
-            false => Line::default()
-                .gap(18)
-                .rest(format_args!("of {count}: {shown}")),
+            ..Row::of(&request.owner_id, &request.call_site)
         });
     }
 
@@ -277,29 +211,23 @@ impl Table {
         };
         let ago = ShortDuration(last.refused_for);
         let text = "each waited for the next, the last for the first";
-        self.title("DEADLOCK", format_args!("{ago} ago, {text}"));
+        self.0.title("DEADLOCK", format_args!("{ago} ago, {text}"));
         let links = &last.deadlock.links;
         let nexts = links.iter().cycle().skip(1);
         for (nth, (link, next)) in links.iter().zip(nexts).take(ROWS).enumerate() {
             let wait = &link.waits_for;
             let node = wait.node.as_ref().map(|id| format!("{id} ({})", wait.mode));
-            self.row(&Row {
+            self.0.row(&Row {
                 mark: if nth == 0 { "refused" } else { "waited" }.to_owned(),
                 id: Some(link.lock_id),
-                owner: &link.owner_id,
                 label: link.label.as_deref(),
                 since: ShortDuration(link.held_for).to_string(),
-                left: None,
-                call_site: &link.call_site,
                 notes: vec![format!("for {}", short(next.lock_id))],
-                nodes: node
-                    .into_iter()
-                    .map(|node| format!("wanted {node}"))
-                    .collect(),
-                node_count: 0,
+                nodes: node.iter().map(|node| format!("wanted {node}")).collect(),
+                ..Row::of(&link.owner_id, &link.call_site)
             });
         }
-        self.more(last.deadlock.links.len(), ROWS);
+        self.0.more(last.deadlock.links.len(), ROWS);
     }
 
     fn versions(&mut self, diagnostics: &Diagnostics) {
@@ -310,9 +238,11 @@ impl Table {
             ..
         } = diagnostics;
         match durable {
-            None => self.title("VERSION", format_args!("{version}, in memory")),
+            None => self
+                .0
+                .title("VERSION", format_args!("{version}, in memory")),
             Some(journal) => {
-                self.title(
+                self.0.title(
                     "VERSION",
                     format_args!("{version}, durable {}", journal.version),
                 );
@@ -323,12 +253,13 @@ impl Table {
         if let Some(oldest) = kept.first() {
             let count = Count(kept.len() as u64, "old version");
             let age = ShortDuration(oldest.age);
-            self.text(format_args!("{count} kept in memory, the oldest for {age}"));
+            self.0
+                .text(format_args!("{count} kept in memory, the oldest for {age}"));
         }
         for kept in kept.iter().filter(|kept| !kept.journal).take(ROWS / 2) {
             let handles = Count(kept.handles as u64, "handle");
             let age = ShortDuration(kept.age);
-            self.text(format_args!(
+            self.0.text(format_args!(
                 "  version {} is kept by {handles}, replaced {age} ago",
                 kept.version
             ));
@@ -337,10 +268,10 @@ impl Table {
 
     fn journal(&mut self, journal: &DurableDiagnostics) {
         if let Some(failure) = &journal.failure {
-            return self.text(format_args!("read-only: {failure}"));
+            return self.0.text(format_args!("read-only: {failure}"));
         }
         if journal.closed {
-            return self.text("closed");
+            return self.0.text("closed");
         }
         let writing = match journal.writing {
             true => "a write is under way, ",
@@ -349,7 +280,7 @@ impl Table {
         let commits = Count(journal.unwritten_commits, "commit");
         let notes = Count(journal.pending_notes, "note");
         let calls = Count(journal.waiting_calls as u64, "call");
-        self.text(format_args!(
+        self.0.text(format_args!(
             "journal: {writing}{commits} and {notes} to write, for which {calls} wait"
         ));
     }
@@ -361,18 +292,18 @@ impl Table {
         let subscribers = Count(log.subscriber_count as u64, "subscriber");
         let sessions = Count(log.session_count as u64, "editor session");
         let (commits, bytes) = (Count(log.commits as u64, "commit"), Bytes(log.bytes));
-        self.title(
+        self.0.title(
             "FOLLOWERS",
             format_args!("{subscribers}, {sessions}; log of {commits}, {bytes}"),
         );
         let behind = log.subscribers.iter().filter(|it| it.unread_commits > 0);
         for subscriber in behind.take(ROWS / 2) {
-            self.text(SubscriberLag(subscriber));
+            self.0.text(SubscriberLag(subscriber));
         }
         let behind = log.sessions.iter().filter(|it| it.unread_commits > 0);
         for session in behind.take(ROWS / 4) {
             let unread = Count(session.unread_commits, "commit");
-            self.text(format_args!(
+            self.0.text(format_args!(
                 "session of {}: {unread} unread",
                 session.owner_id
             ));
@@ -383,7 +314,7 @@ impl Table {
         if leases.is_empty() {
             return;
         }
-        self.title("LEASES", count);
+        self.0.title("LEASES", count);
         for lease in leases.iter().take(ROWS / 2) {
             let owner = &lease.lease.owner_id;
             let line = Line::default().gap(16).cell(owner, 24);
@@ -396,34 +327,35 @@ impl Table {
                 more => format!(" and {more} more"),
             };
             self.0
+                .0
                 .push(line.rest(format_args!("{}{more}", lease.lease.targets)));
         }
-        self.more(count, ROWS / 2);
+        self.0.more(count, ROWS / 2);
     }
 
     fn inboxes(&mut self, inboxes: &[InboxDiagnostics], count: usize) {
         if inboxes.is_empty() {
             return;
         }
-        self.title("INBOXES", count);
+        self.0.title("INBOXES", count);
         for InboxDiagnostics { name, stats } in inboxes.iter().take(ROWS / 2) {
             let line = Line::default().gap(16).cell(name, 24).gap(2);
-            self.0.push(line.rest(format_args!(
+            self.0.0.push(line.rest(format_args!(
                 "{} in flight, {} waiting, {} dead, {} done",
                 stats.in_flight, stats.waiting, stats.dead, stats.done
             )));
         }
-        self.more(count, ROWS / 2);
+        self.0.more(count, ROWS / 2);
     }
 
     fn registered(&mut self, registered: &[RegisteredPrimitive]) {
         if registered.is_empty() {
             return;
         }
-        self.title("REGISTERED", registered.len());
-        for RegisteredPrimitive { name, state } in registered.iter().take(ROWS) {
+        self.0.title("REGISTERED", registered.len());
+        for RegisteredPrimitive { name, state, .. } in registered.iter().take(ROWS) {
             let line = Line::default().gap(16).cell(name, 20).gap(2);
-            self.0.push(line.rest(StateLine(state)));
+            self.0.0.push(line.rest(StateLine(state)));
             match state {
                 PrimitiveState::Keyed { stats, held, .. } => {
                     self.held_keys(held, stats.active_keys)
@@ -432,7 +364,7 @@ impl Table {
                 _ => {}
             }
         }
-        self.more(registered.len(), ROWS);
+        self.0.more(registered.len(), ROWS);
     }
 
     fn held_keys(&mut self, held: &[HeldKey], all: usize) {
@@ -444,12 +376,17 @@ impl Table {
                 since: at_least(holder.held_for, holder.at_least),
                 call_site: Some(&holder.call_site),
                 waiting: held.waiting,
-                first_waiter: held.first_waiter.as_ref(),
+                first_waiter: held.first_waiter.as_ref().map(|first| {
+                    let owner = owner_cell(&first.owner_id, first.label.as_deref());
+                    let waited = ShortDuration(first.wait_time).to_string();
+                    [owner, waited, first.call_site.to_string()]
+                }),
                 thread: held.thread.as_ref(),
                 note: holder.untaken.then_some("task not polled"),
             }
         });
-        self.keys(["key", "owner (label)", "for", "from"], rows, all);
+        self.0
+            .keys(["key", "owner (label)", "for", "from"], rows, all);
     }
 
     /// Lists the keys that have calls.
@@ -472,34 +409,7 @@ impl Table {
                 note: None,
             }
         });
-        self.keys(["key", "slots", "held for", "from"], rows, all);
-    }
-
-    /// Lists the first of `all` keys of a lock type under its line.
-    fn keys<'a>(&mut self, names: [&str; 4], rows: impl Iterator<Item = KeyRow<'a>>, all: usize) {
-        let rows: Vec<_> = rows.collect();
-        let [key, text, since, from] = names;
-        if !rows.is_empty() {
-            self.0.push(key_cells(key, text, since, from).rest(""));
-        }
-        for row in rows.into_iter().take(ROWS) {
-            let site = row.call_site.map_or(String::new(), CallSite::to_string);
-            let verb = if row.waiting == 1 { "waits" } else { "wait" };
-            let waiting = (row.waiting > 0).then(|| format!("{} {verb}", row.waiting));
-            let notes = waiting.into_iter().chain(row.note.map(str::to_owned));
-            let line = key_cells(row.key, &row.text, &row.since, &site);
-            self.0.push(line.rest(notes.collect::<Vec<_>>().join(", ")));
-            if let Some(thread) = row.thread {
-                self.0.push(Line::default().gap(33).rest(thread));
-            }
-            if let Some(first) = row.first_waiter {
-                let owner = owner_cell(&first.owner_id, first.label.as_deref());
-                let waited = ShortDuration(first.wait_time).to_string();
-                let line = key_cells("  1.", &owner, &waited, &first.call_site.to_string());
-                self.0.push(line.rest(""));
-            }
-        }
-        self.more(all, ROWS);
+        self.0.keys(["key", "slots", "held for", "from"], rows, all);
     }
 
     fn counters(&mut self, lock: &LockReport) {
@@ -508,7 +418,7 @@ impl Table {
             if std::ptr::eq(counters, nodes) && *counters == Default::default() {
                 continue;
             }
-            self.title(
+            self.0.title(
                 name,
                 format_args!(
                     "granted {}, timed out {}, cancelled {}, rejected {}, refused {}, revoked {}{}",
@@ -528,69 +438,13 @@ impl Table {
     }
 }
 
-/// A key of a registered lock type.
-struct KeyRow<'a> {
-    key: &'a str,
-    /// The holder, or the slots.
-    text: String,
-    since: String,
-    call_site: Option<&'a CallSite>,
-    waiting: usize,
-    first_waiter: Option<&'a QueueEntry>,
-    /// The thread of the holder, or of one of the permits.
-    thread: Option<&'a ThreadInfo>,
-    note: Option<&'static str>,
-}
-
-/// The cells of a row about a key.
-fn key_cells(key: &str, text: &str, since: &str, from: &str) -> Line {
-    let line = Line::default().gap(8).cell(key, 24).gap(1).cell(text, 21);
-    line.number(since, 8).gap(2).path(from, 24).gap(2)
-}
-
-fn owner_cell(owner: &OwnerId, label: Option<&str>) -> String {
-    match label {
-        Some(label) => format!("{owner} ({label})"),
-        None => owner.to_string(),
-    }
-}
-
-/// A time that is exact, or the least that it can be.
-fn at_least(time: Duration, at_least: bool) -> String {
-    let mark = if at_least { ">" } else { "" };
-    format!("{mark}{}", ShortDuration(time))
-}
-
-impl<'a> Row<'a> {
-    fn of_holder(holder: &'a LockInfo) -> Self {
-        Self {
-            mark: "holds".to_owned(),
-            id: Some(holder.lock_id),
-            owner: &holder.owner_id,
-            label: holder.label.as_deref(),
-            since: at_least(holder.held_for, holder.at_least),
-            left: None,
-            call_site: &holder.call_site,
-            notes: Vec::new(),
-            nodes: Vec::new(),
-            node_count: 0,
-        }
-    }
-
-    fn of(waiter: &'a WaitingRequest, position: usize) -> Self {
-        let request = &waiter.request;
-        Self {
-            mark: format!("{position}."),
-            id: None,
-            owner: &request.owner_id,
-            label: None,
-            since: ShortDuration(request.wait_time).to_string(),
-            left: waiter.time_left,
-            call_site: &request.call_site,
-            notes: Vec::new(),
-            nodes: Vec::new(),
-            node_count: 0,
-        }
+fn row_of(holder: &LockInfo) -> Row<'_> {
+    Row {
+        mark: "holds".to_owned(),
+        id: Some(holder.lock_id),
+        label: holder.label.as_deref(),
+        since: at_least(holder.held_for, holder.at_least),
+        ..Row::of(&holder.owner_id, &holder.call_site)
     }
 }
 
@@ -615,18 +469,6 @@ fn overtaking(waiters: &[WaitingRequest]) -> usize {
         None => 0,
     }
 }
-
-/// The first cells of a row.
-fn columns(mark: &str, id: &str, owner: &str, since: &str, left: &str) -> Line {
-    // `closes` begins one column before the others.
-    let width = mark.len().max(5) + 1;
-    let line = Line::default().gap(8 - width).cell(mark, width).cell(id, 9);
-    let line = line.cell(owner, 21).number(since, 7).gap(1);
-    line.number(left, 7).gap(2)
-}
-
-/// The columns of titles.
-const TITLE: usize = 16;
 
 /// A subscriber with its lag.
 struct SubscriberLag<'a>(&'a SubscriberDiagnostics);

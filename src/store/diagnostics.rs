@@ -16,7 +16,8 @@ pub use super::pinned::{KeptVersion, KeptVersions};
 pub use super::registry::RegisteredPrimitive;
 use crate::id::OwnerId;
 use crate::lock::{
-    CallSite, LockInfo, LockReport, LockStats, QueueEntry, Registrable, SlowReport, Timeline,
+    CallSite, FifoLock, LockInfo, LockReport, LockStats, Primitive, QueueEntry, Registrable,
+    SlowReport, Timeline,
 };
 use crate::millis;
 use crate::time::MonotonicTime;
@@ -35,6 +36,9 @@ pub struct Diagnostics {
     /// When the reading began, by the machine's calendar.
     #[serde(with = "millis::moment")]
     pub taken_at: SystemTime,
+    /// The causes for which requests wait: a sentence for each culprit, which follows the waits
+    /// through the lock, transactions that publish, and the registered lock types. At most 16.
+    pub causes: Vec<String>,
     /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
     pub lock: LockReport,
     /// The transaction on nodes that publishes at this moment, and those that wait for that. `None`
@@ -225,6 +229,13 @@ pub struct InboxDiagnostics {
     pub stats: InboxStats,
 }
 
+/// Another store shows the lock.
+impl Registrable for DataStore {
+    fn primitive(&self) -> Primitive {
+        self.0.lock.primitive()
+    }
+}
+
 /// # Diagnostics
 impl DataStore {
     /// Returns one picture of the store: what holds the lock, what waits, lags and pins memory.
@@ -243,7 +254,8 @@ impl DataStore {
     ///
     /// They are read in this order: journal, lock, transactions that publish, log, kept
     /// versions, inboxes, registered lock types. So the holder may have published the version of
-    /// the picture, and may have ended since it was listed.
+    /// the picture, and may have ended since it was listed. So in a busy program a cause can be one
+    /// that never was at one moment: a hang has the same causes in the next picture.
     ///
     /// # Code of users
     ///
@@ -282,8 +294,22 @@ impl DataStore {
         let kept_versions = self.kept_versions(durable_version);
         let (leases, lease_count) = LeaseDiagnostics::list(&leases, self.monotonic());
         let (inboxes, inbox_count) = self.inbox_diagnostics();
+        let registered = self.registered();
+        let place = |lock: &FifoLock| lock.primitive().place();
+        let publisher = self
+            .0
+            .log
+            .lazy
+            .get()
+            .and_then(|parts| parts.publishing.get());
+        let own = [
+            Some((&lock, place(&self.0.lock))),
+            publishing.as_ref().zip(publisher.map(place)),
+        ];
+        let causes = super::causes::of(own, &registered);
         Diagnostics {
             taken_at,
+            causes,
             lock,
             publishing,
             version,
@@ -297,7 +323,7 @@ impl DataStore {
             lease_count,
             inboxes,
             inbox_count,
-            registered: self.registered(),
+            registered,
         }
     }
 
@@ -364,7 +390,8 @@ impl DataStore {
         self.0.lock.reset_lock_stats();
     }
 
-    /// Shows a lock type in the [diagnostics](Self::diagnostics) of this store, under a name.
+    /// Shows a lock type, or the lock of another store, in the [diagnostics](Self::diagnostics) of
+    /// this store, under a name.
     ///
     /// The store does not keep it: it disappears from the diagnostics when its last handle is
     /// dropped. A later registration under the same name replaces the earlier one. A lock type

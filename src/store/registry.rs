@@ -31,6 +31,9 @@ pub struct RegisteredPrimitive {
     /// Its state, read after that of the store.
     #[serde(flatten)]
     pub state: PrimitiveState,
+    /// Its address, which threads note that wait in it.
+    #[serde(skip)]
+    pub(super) place: usize,
 }
 
 impl RegisteredPrimitive {
@@ -69,8 +72,8 @@ impl DataStore {
             .collect();
         drop(registered);
         let states = listed.into_iter().filter_map(|(name, primitive)| {
-            let state = primitive.inspect()?;
-            Some(RegisteredPrimitive { name, state })
+            let (state, place) = (primitive.inspect()?, primitive.place());
+            Some(RegisteredPrimitive { name, state, place })
         });
         states.collect()
     }

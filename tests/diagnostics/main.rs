@@ -1,6 +1,7 @@
 //! What the diagnostics of a store show.
 
 mod blocking;
+mod causes;
 mod documents;
 mod dump;
 #[path = "../common/gated.rs"]

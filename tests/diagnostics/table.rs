@@ -13,7 +13,7 @@ use proptest::prelude::*;
 use super::{timed_store, until_waiting};
 
 #[test]
-fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
+fn the_table_begins_with_the_cause_then_the_holder_and_the_requests_behind_it() {
     let (store, clock) = timed_store();
     let id = store
         .request("ann")
@@ -35,9 +35,17 @@ fn the_table_begins_with_the_holder_and_the_requests_behind_it() {
         store.release_lock(id).unwrap();
 
         let lock = id.to_string().split_off("lock-1-".len());
+        let (cause, table) = table.split_once("\nLOCK").unwrap();
+        let cause = cause.split_whitespace().collect::<Vec<_>>().join(" ");
+        let by_no_thread = "CAUSE 2 requests wait for the lock, which no thread holds (ann, …";
+        assert!(cause.starts_with(by_no_thread), "{cause}");
+        assert!(
+            cause.ends_with("): held by a task, by its id, or unbound"),
+            "{cause}"
+        );
         let lines: Vec<_> = table.lines().take(7).collect();
         let title = format!(
-            "LOCK            held, 2 requests wait, the longest for 2.0s (#1 is lock-1-{lock})"
+            "            held, 2 requests wait, the longest for 2.0s (#1 is lock-1-{lock})"
         );
         assert_eq!(lines[0], title);
         let words = |line: &str| {

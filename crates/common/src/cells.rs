@@ -64,6 +64,22 @@ pub fn cut(text: impl fmt::Display, columns: usize, keep: KeptPart) -> String {
     }
 }
 
+/// Breaks a text between words into lines of at most so many columns. A longer word has a line of
+/// its own.
+pub fn wrapped(text: &str, columns: usize) -> Vec<String> {
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split(' ') {
+        match lines.last_mut() {
+            Some(line) if width(line) + 1 + width(word) <= columns => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// A line of a table.
 #[derive(Default)]
 pub struct Line {

@@ -10,6 +10,9 @@ pub mod id;
 
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
+pub mod behind;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
 pub mod brief;
 #[allow(missing_docs)]
 #[cfg(feature = "sync")]
@@ -19,6 +22,13 @@ mod call_site;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod caught;
+#[allow(
+    clippy::must_use_candidate,
+    missing_docs,
+    missing_debug_implementations
+)]
+#[doc(hidden)]
+pub mod causes;
 #[allow(
     clippy::must_use_candidate,
     clippy::return_self_not_must_use,
@@ -56,6 +66,13 @@ pub mod pages;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
 pub mod pairs;
+#[allow(
+    clippy::must_use_candidate,
+    missing_docs,
+    missing_debug_implementations
+)]
+#[doc(hidden)]
+pub mod rows;
 mod samples;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
@@ -72,6 +89,10 @@ pub mod sync;
 pub mod threads;
 #[cfg(feature = "sync")]
 pub mod time;
+#[allow(missing_docs, missing_debug_implementations)]
+#[cfg(feature = "sync")]
+#[doc(hidden)]
+pub mod wake_chain;
 
 pub use call_site::CallSite;
 pub use samples::DurationSummary;

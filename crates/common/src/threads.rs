@@ -1,14 +1,14 @@
 //! What a person needs to know of the threads that hold or wait: their names, and where they wait.
 //!
 //! A thread is listed from its first request to its end. While it waits, it notes the address of
-//! the lock, to which a store or a registration gives a name.
+//! the lock, to which a store or a registration gives a name, and for what it waits there.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Not;
 // Not the model's types: nothing here takes part in a race.
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 
@@ -34,7 +34,22 @@ pub struct ThreadInfo {
     /// Whether the thread waits in a store, a lock or a limiter, with a name or without.
     #[serde(skip_serializing_if = "Not::not")]
     pub waits: bool,
+    /// Its number: names of threads are not unique.
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub number: u64,
+    /// For what it waits.
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub waits_for: Spot,
 }
+
+/// What a thread waits for: the address of a lock, and the number of the request, or of the key of
+/// a keyed lock or a limiter.
+pub type Spot = (usize, u64);
+
+/// The number in a [`Spot`] of a wait for the end of all tasks of a keyed lock. No key has it.
+pub const ALL_TASKS: u64 = u64::MAX;
 
 impl fmt::Display for ThreadInfo {
     /// Formats as `thread ui, which waits in index`.
@@ -52,6 +67,8 @@ struct Listed {
     name: SmolStr,
     /// The address of the lock in which it waits; zero for none.
     waits_in: AtomicUsize,
+    /// The number of what it waits for there.
+    waits_for: AtomicU64,
 }
 
 static THREADS: Mutex<BTreeMap<u64, Arc<Listed>>> = Mutex::new(BTreeMap::new());
@@ -86,8 +103,11 @@ pub fn list(number: u64) {
             Err(_) => format_smolstr!("{:?}", this.id()),
         },
     };
-    let waits_in = AtomicUsize::new(0);
-    let listed = Arc::new(Listed { name, waits_in });
+    let listed = Arc::new(Listed {
+        name,
+        waits_in: AtomicUsize::new(0),
+        waits_for: AtomicU64::new(0),
+    });
     // Not while the thread ends.
     let _ = THIS.try_with(|entry| {
         if entry.set(Entry(number, Arc::clone(&listed))).is_ok() {
@@ -104,6 +124,8 @@ pub fn describe(number: u64) -> Option<ThreadInfo> {
         name: listed.name.clone(),
         waits_in: name_of(place),
         waits: place != 0,
+        number,
+        waits_for: (place, listed.waits_for.load(Ordering::Relaxed)),
     })
 }
 
@@ -115,13 +137,13 @@ fn name_of(place: usize) -> Option<SmolStr> {
 
 /// Notes where the calling thread waits, until it is dropped.
 pub struct Waits {
-    /// Where it waited: code of a user can run in a wait.
-    before: usize,
+    /// For what it waited: code of a user can run in a wait.
+    before: Spot,
 }
 
 impl Waits {
-    pub fn in_queue<Q>(queue: &Arc<Q>) -> Self {
-        let before = note(Arc::as_ptr(queue).addr());
+    pub fn in_queue<Q>(queue: &Arc<Q>, number: u64) -> Self {
+        let before = note((Arc::as_ptr(queue).addr(), number));
         Self { before }
     }
 }
@@ -132,10 +154,11 @@ impl Drop for Waits {
     }
 }
 
-fn note(place: usize) -> usize {
+fn note((place, number): Spot) -> Spot {
     let noted = THIS.try_with(|entry| {
         let Entry(_, listed) = entry.get()?;
-        Some(listed.waits_in.swap(place, Ordering::Relaxed))
+        let before = listed.waits_for.swap(number, Ordering::Relaxed);
+        Some((listed.waits_in.swap(place, Ordering::Relaxed), before))
     });
     noted.ok().flatten().unwrap_or_default()
 }

@@ -300,8 +300,8 @@ impl FifoLock {
 /// A lock type that a store can show in its diagnostics; see
 /// `DataStore::register`.
 ///
-/// It is implemented for [`FifoLock`](super::FifoLock), [`KeyedLock`](super::keyed::KeyedLock) and
-/// [`InFlightLimiter`](super::limiter::InFlightLimiter), and for no type of other crates.
+/// It is implemented for [`FifoLock`](super::FifoLock), [`KeyedLock`](super::keyed::KeyedLock),
+/// [`InFlightLimiter`](super::limiter::InFlightLimiter) and `DataStore`, and for no other type.
 pub trait Registrable {
     /// Returns a handle that does not keep the primitive. Only this crate makes one.
     #[doc(hidden)]
@@ -333,7 +333,13 @@ impl Primitive {
     /// Names it for the threads that wait in it, until the name is dropped.
     #[doc(hidden)]
     pub fn named(&self, name: SmolStr) -> LockName {
-        LockName::new(self.0.as_ptr().addr(), name)
+        LockName::new(self.place(), name)
+    }
+
+    /// Returns the address, which threads note that wait in it.
+    #[doc(hidden)]
+    pub fn place(&self) -> usize {
+        self.0.as_ptr().addr()
     }
 
     /// Whether the primitive still exists.

@@ -63,12 +63,10 @@ mod mailbox;
 mod request;
 #[allow(missing_docs, missing_debug_implementations)]
 mod wait;
-#[allow(missing_docs, missing_debug_implementations)]
-mod wake_chain;
 
 use doclock_common::{
     Samples, brief, caught, hashing, id, key_table, last, millis, nanos, packed, show, shrink,
-    sync, threads,
+    sync, threads, wake_chain,
 };
 
 pub use crate::queue::{LockMode, Priority};

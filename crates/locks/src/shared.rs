@@ -297,6 +297,10 @@ impl DefaultTimeout {
 impl WaitQueue for LockShared {
     type Ticket = RequestPosition;
 
+    fn waits_for(waiting_at: RequestPosition) -> u64 {
+        waiting_at.number
+    }
+
     fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -51,7 +51,7 @@ pub(super) type NodeSet = Vec<(Granule, Rights)>;
 #[derive(Clone, Copy, Debug)]
 pub(super) struct RequestPosition {
     /// The number of its id.
-    number: u64,
+    pub(super) number: u64,
     /// The number of the wait. A guard that waits for more nodes waits under the id of its first
     /// request, but in another wait. A late withdrawal or expiry of one wait ends no other.
     wait: u64,

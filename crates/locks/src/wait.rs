@@ -27,6 +27,11 @@ pub trait WaitQueue: Send + Sync + 'static {
     /// come after its wait is over.
     type Ticket: Copy + Send + Unpin + 'static;
 
+    /// Returns the number of the request or the key for which it waits, for reports.
+    fn waits_for(_: Self::Ticket) -> u64 {
+        0
+    }
+
     fn clock(&self) -> &Clock;
 
     /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
@@ -188,7 +193,7 @@ fn wait<Q: WaitQueue, W: Waiter>(
 ) -> W::Outcome {
     let ticket = wait.ticket;
     let _attached = cancel.map(|token| attach(token, queue, ticket));
-    let _noted = Waits::in_queue(queue);
+    let _noted = Waits::in_queue(queue, Q::waits_for(ticket));
     let clock = queue.clock();
     let _listener = wait.deadline.filter(|_| clock.is_manual()).map(|_| {
         let listener = Arc::new(ClockListener(Arc::clone(waiter)));

@@ -93,6 +93,7 @@ impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Inspected for KeyedSh
                 let copy = catch(|| active.entry.key().clone());
                 let row = HeldKey {
                     key: String::new(),
+                    number: active.entry.id.number,
                     waiting: active.entry.state.waiting(),
                     thread: threads::describe(active.entry.state.source.thread),
                     holder: active.current(now),
@@ -180,6 +181,9 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
 pub struct HeldKey {
     /// The key, as [`Debug`](fmt::Debug) prints it.
     pub key: String,
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub number: u64,
     /// The holder of the key.
     #[serde(flatten)]
     pub holder: LockInfo,

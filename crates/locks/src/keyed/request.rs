@@ -16,6 +16,7 @@ use crate::id::{LockId, OwnerId};
 use crate::keeper::KeeperSlot;
 use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use crate::sync::{Mutex, thread_number};
+use crate::threads::ALL_TASKS;
 use crate::time::Clock;
 use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, blocking};
 use crate::{CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
@@ -253,6 +254,13 @@ impl<K: 'static, V: 'static> fmt::Debug for Reservation<K, V> {
 
 impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
     type Ticket = KeyedPosition;
+
+    fn waits_for(waiting_at: KeyedPosition) -> u64 {
+        match waiting_at {
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) => key.number,
+            KeyedPosition::Drain(_) => ALL_TASKS,
+        }
+    }
 
     fn clock(&self) -> &Clock {
         &self.clock

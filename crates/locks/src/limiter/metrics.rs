@@ -139,6 +139,9 @@ pub struct LimiterMetrics {
 pub struct KeySnapshot<K> {
     /// The key.
     pub key: K,
+    #[serde(skip)]
+    #[doc(hidden)]
+    pub number: u64,
     /// The present limit of the key.
     pub limit: usize,
     /// The number of its slots that are taken.

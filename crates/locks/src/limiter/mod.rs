@@ -270,6 +270,10 @@ impl<K: LimiterKey> LimiterShared<K> {
 impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
     type Ticket = CallTicket;
 
+    fn waits_for(position: CallTicket) -> u64 {
+        position.key.number
+    }
+
     fn clock(&self) -> &Clock {
         &self.clock
     }

@@ -59,7 +59,7 @@ pub(super) struct Granted {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CallTicket {
-    key: KeyId,
+    pub(super) key: KeyId,
     ticket: Ticket,
 }
 
@@ -396,6 +396,7 @@ impl<K: LimiterKey> LimiterState<K> {
             keys.push(KeySnapshot {
                 permit: entry.state.observe(now),
                 key: copy(entry.key()),
+                number: entry.id.number,
                 limit: entry.state.queue.slots().limit(),
                 in_flight: entry.state.queue.slots().taken(),
                 queued: entry.state.queue.len(),
