@@ -37,7 +37,8 @@ pub struct Diagnostics {
     #[serde(with = "millis::moment")]
     pub taken_at: SystemTime,
     /// The causes for which requests wait: a sentence for each culprit, which follows the waits
-    /// through the lock, transactions that publish, and the registered lock types. At most 16.
+    /// through the lock, transactions that publish, and the registered lock types. At most 16. A
+    /// guard that was moved counts for the thread that requested it.
     pub causes: Vec<String>,
     /// The holders and the waiters of the lock and of nodes, and which of them wait for which.
     pub lock: LockReport,
@@ -406,7 +407,10 @@ impl DataStore {
     /// store.register("uploads", &uploads);
     /// let permit = uploads.acquire("pictures")?;
     /// assert_eq!(store.diagnostics().registered[0].name, "uploads");
-    /// drop((permit, uploads));
+    /// // The causes of a hang follow the waits into the other store.
+    /// let index = DataStore::new();
+    /// store.register("index", &index);
+    /// drop((permit, uploads, index));
     /// assert!(store.diagnostics().registered.is_empty());
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
