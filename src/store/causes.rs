@@ -7,6 +7,7 @@ use doclock_common::behind::Behind;
 use doclock_common::causes::{Held, Holder, quoted, sentences, shown};
 use doclock_common::threads::ALL_TASKS;
 
+use super::log::DISK;
 use super::registry::RegisteredPrimitive;
 use crate::id::LockId;
 use crate::lock::keyed::HeldKey;
@@ -95,6 +96,8 @@ fn add_lock<'a>(
         spots: spots.clone().collect(),
         holder: Holder::Closes,
         owner: Some(&closer.owner_id),
+        // No line of the program is the cause of a slow disk.
+        call_site: (closer.owner_id.as_str() != DISK).then_some(&closer.call_site),
         ..Held::default()
     }));
     for (held, delayed) in holders(lock) {

@@ -38,6 +38,7 @@ use crate::id::{NodeId, OwnerId};
 use crate::lock::WeakLock;
 use crate::steps::step;
 use crate::sync::{Mutex, MutexGuard, rank};
+pub(super) use closing::DISK;
 use closing::LockChange;
 pub(super) use journal_reader::JournalReader;
 pub(super) use records::{CommitRecords, UnwrittenCommits};

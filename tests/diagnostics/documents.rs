@@ -253,9 +253,12 @@ fn a_closed_lock_names_the_subscriber_that_closes_it() {
         let table = diagnostics.to_string();
         assert!(table.contains("\n                 which has 1 commit unread, "));
         assert!(table.contains(", limit 0 B\n"), "{table}");
-        let first = "CAUSE           2 requests wait for the lock, which the lossless subscriber \
-                     closes\nLOCK            closed, 2 requests wait, the longest for ";
-        assert!(table.starts_with(first), "{table}");
+        let cause = "CAUSE           2 requests wait for the lock, which the lossless subscriber \
+                     closes\n                (…";
+        assert!(table.starts_with(cause), "{table}");
+        assert!(table.contains(&format!("/documents.rs:{line}:")), "{table}");
+        let first = ")\nLOCK            closed, 2 requests wait, the longest for ";
+        assert!(table.contains(first), "{table}");
         drop(reader);
     });
     assert_eq!(store.diagnostics().lock.closed_by, None);

@@ -184,12 +184,15 @@ impl<'a> Chain<'a> {
                 ""
             });
         }
-        let owner = last.owner.map(shown);
+        // What closes a lock is named already.
+        let owner = last
+            .owner
+            .filter(|_| !matches!(last.holder, Holder::Closes));
+        let owner = owner.map(shown);
         let site = last.call_site.map(|site| cut(site, 30, KeptPart::End));
         let source: Vec<_> = owner.into_iter().chain(site).collect();
-        match last.holder {
-            Holder::Closes | Holder::Unknown => {}
-            _ => write!(f, " ({})", source.join(", "))?,
+        if !source.is_empty() {
+            write!(f, " ({})", source.join(", "))?;
         }
         match last.holder {
             Holder::Thread(ThreadInfo {

@@ -17,7 +17,7 @@ use crate::id::OwnerId;
 const SUBSCRIBER: &str = "lossless subscriber";
 
 /// The owner that closes the lock for the journal.
-const DISK: &str = "disk";
+pub(in crate::store) const DISK: &str = "disk";
 
 /// The decision to close the lock, or to open it.
 #[must_use = "the lock must be closed or opened"]

@@ -37,8 +37,7 @@ fn held(locks: &[Lock]) -> Vec<Held<'_>> {
 }
 
 fn sentences_of(locks: &[Lock]) -> Vec<String> {
-    let found = sentences(&held(locks)).into_iter();
-    found.map(|it| it.replace(" ()", "")).collect()
+    sentences(&held(locks))
 }
 
 const RUNS: &str = "it runs, or waits for something else";
