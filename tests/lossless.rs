@@ -85,6 +85,32 @@ fn feed_01_each_lossless_subscriber_closes_the_lock_at_its_own_limit() {
 
 /// A request that may not wait is refused, whatever it requests the lock for.
 #[test]
+fn feed_01_a_subscriber_below_its_limit_keeps_no_lock_closed() {
+    let probe = store();
+    let all = probe.subscribe();
+    (0..7).for_each(|_| assert!(create_one(&probe) > 0));
+    let unread = probe.diagnostics().log.subscribers[0].unread_bytes;
+    drop(all);
+    for read in [true, false] {
+        let store = store();
+        let _large = store.subscription().lossless(unread + unread / 2).all();
+        (0..6).for_each(|_| assert!(create_one(&store) > 0));
+        let small = store.subscription().lossless(0).all();
+        create_one(&store);
+        store.try_lock("ann").expect_err("the small one closes it");
+        if read {
+            small.recv().unwrap();
+        } else {
+            drop(small);
+        }
+        drop(store.try_lock("ann").unwrap());
+        // The large one still closes it beyond its own limit.
+        let beyond = || (0..20).any(|_| create_one(&store) > 0 && store.try_lock("ann").is_err());
+        assert!(beyond());
+    }
+}
+
+#[test]
 fn feed_01_every_request_waits_for_a_lossless_subscriber() {
     let (store, events, editor) = closed();
     let no_wait = || AcquireOptions::new().no_wait();

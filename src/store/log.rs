@@ -24,12 +24,13 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::task::Waker;
 
 use crossbeam_channel::{Receiver, TryRecvError};
+use smallvec::SmallVec;
 
 use super::events::{CommitEvent, Filter, MissingCommits, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
 use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
-use crate::caught::dispose;
+use crate::caught::{dispose, wake};
 use crate::document::{
     Change, CommitEdits, EditUnit, Reach, Selection, SequenceEdit, Snapshot, Stretch,
 };
@@ -210,6 +211,8 @@ pub(super) struct CommitLog {
     overfull: AtomicBool,
     /// Whether many commits wait to be recorded.
     has_many_unrecorded: AtomicBool,
+    /// Whether tasks wait to be woken, for commits that were announced.
+    has_woken: AtomicBool,
     /// The last version that was appended.
     head: AtomicU64,
     limit: LogLimit,
@@ -259,6 +262,7 @@ impl Drop for OwnLog {
         });
         drop(log);
         ended.into_iter().flatten().for_each(SubscriberWake::end);
+        self.wake_tasks();
     }
 }
 
@@ -272,6 +276,7 @@ impl CommitLog {
             filters: AtomicU32::new(0),
             overfull: AtomicBool::new(false),
             has_many_unrecorded: AtomicBool::new(false),
+            has_woken: AtomicBool::new(false),
             head: AtomicU64::new(0),
             limit,
             closings: AtomicU64::new(0),
@@ -521,17 +526,39 @@ impl CommitLog {
             .chain(filters)
     }
 
-    /// Lets subscribers read a commit, and wakes those that wait for it.
+    /// Lets subscribers read a commit, and wakes the threads that wait for it. Its tasks are woken
+    /// [after the release](DataStore::after_release): a waker is code of users.
     fn announce_in(&self, mut log: LockedLog<'_>, version: u64, reach: Option<&Reach>) {
         let Some(records) = &mut *log else {
             return;
         };
         let is_for_journal = records.subscribers.announce_to_journal(version);
-        let woken = (!is_for_journal).then(|| records.announce(version, reach));
+        let mut woken = match is_for_journal {
+            true => SmallVec::new(),
+            false => records.announce(version, reach),
+        };
+        for wake in &mut woken {
+            records.woken.append(&mut wake.tasks);
+        }
+        if !records.woken.is_empty() {
+            self.has_woken.store(true, Ordering::Relaxed);
+        }
         let change = self.close_if_behind(records);
         self.unlock_and(log, change);
-        if let Some(woken) = woken {
-            woken.for_each(SubscriberWake::notify);
+        woken.into_iter().for_each(SubscriberWake::notify);
+    }
+
+    /// Wakes the tasks to which commits were announced.
+    #[cold]
+    fn wake_tasks(&self) {
+        let mut log = self.records.lock();
+        self.has_woken.store(false, Ordering::Relaxed);
+        let woken = log
+            .as_mut()
+            .map(|records| std::mem::take(&mut records.woken));
+        drop(log);
+        for (_, task) in woken.into_iter().flatten() {
+            wake(task);
         }
     }
 
@@ -685,11 +712,15 @@ impl DataStore {
         Some((found.owner.clone(), found.edits.version))
     }
 
-    /// Removes the oldest records of the log if they are over its limit. Takes time, so the caller
-    /// has released the lock, unless it is held by a guard or by id.
+    /// Wakes the tasks that wait for the commits, removes the oldest records of the log if they are
+    /// over its limit, and records the provenance of many commits. That takes time and runs code of
+    /// users, so the caller has released the lock, unless it is held by a guard or by id.
     #[inline]
-    pub(crate) fn trim_log(&self) {
+    pub(crate) fn after_release(&self) {
         let log = &self.0.log;
+        if log.has_woken.load(Ordering::Relaxed) {
+            log.wake_tasks();
+        }
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
         }

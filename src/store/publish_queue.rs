@@ -16,7 +16,8 @@ use super::transaction::CombinerGrant;
 use super::{CommitError, DataStore, Transaction, TransactionResult};
 use crate::codes::CodedError;
 use crate::lock::{
-    AcquireOptions, Answer, FifoLock, Grant, LockReport, QueuedWork, Requester, WaiterKind,
+    AcquireOptions, Answer, FifoLock, Grant, LeftWork, LockReport, QueuedWork, Requester,
+    WaiterKind,
 };
 
 /// The label of the requests.
@@ -50,6 +51,8 @@ impl Publish for Publication<'static> {
 struct QueuedCommit<P> {
     transaction: Transaction,
     how: P,
+    /// Whether a task waits for it, which may never be polled again.
+    by_task: bool,
 }
 
 impl<P: Publish> QueuedWork for QueuedCommit<P> {
@@ -64,7 +67,15 @@ impl<P: Publish> QueuedWork for QueuedCommit<P> {
     }
 
     fn run(&mut self, _: Grant) -> Self::Reply {
-        self.transaction.publish_and_release(&mut self.how)
+        let outcome = self.transaction.publish_and_release(&mut self.how);
+        if self.by_task && outcome.is_ok() {
+            self.transaction.store().wake_writer();
+        }
+        outcome
+    }
+
+    fn after_keeper(&self) -> Option<LeftWork> {
+        Some(self.transaction.store().after_keeper())
     }
 }
 
@@ -194,6 +205,7 @@ impl Transaction {
         let mut work = Some(QueuedCommit {
             transaction: self,
             how,
+            by_task: waits_as == WaiterKind::Task,
         });
         let asked = lock.ask(waits_as, &requester, &options, &mut work);
         let answer = asked.await;

@@ -4,9 +4,10 @@ use std::time::Duration;
 
 use doclock::document::NodeSpec;
 use doclock::durable::{Durability, DurabilityError, DurableOptions};
-use doclock::{DataStore, TransactionManager};
+use doclock::lock::AcquireOptions;
+use doclock::{DataStore, StoreOptions, TransactionManager, dsl::create};
 
-use crate::common::Task;
+use crate::common::{Task, eventually};
 use crate::store::{next, note};
 
 #[test]
@@ -73,4 +74,37 @@ fn async_01_a_durable_subscription_wakes_its_task_when_a_commit_is_durable() {
         .unwrap();
     store.close().unwrap();
     assert!(reader.finish(), "it ends when the store is closed");
+}
+
+#[test]
+fn async_03_a_batch_that_a_task_left_is_written_without_another_poll() {
+    let folder = tempfile::tempdir().unwrap();
+    for is_dropped in [false, true] {
+        let path = folder.path().join(format!("{is_dropped}.doclock"));
+        let store = DataStore::open_with(path, DurableOptions::new().unwritten_limit(0)).unwrap();
+        let manager = TransactionManager::new(store.clone());
+        let guard = store.lock("holder").unwrap();
+        let mut batch = Some(Task::waiting(manager.transaction(note())));
+        drop(guard);
+        eventually("the keeper runs it", || store.version() == 1);
+        batch.take_if(|_| is_dropped);
+        // The unwritten commit closes the lock until it is written.
+        let limit = AcquireOptions::new().timeout(Duration::from_secs(10));
+        drop(store.request("next").options(limit).wait().unwrap());
+    }
+}
+
+#[test]
+fn async_03_the_commits_of_batches_that_the_keeper_runs_take_no_memory_for_ever() {
+    let store = DataStore::with_options(StoreOptions::new().log_limit(0));
+    let (events, manager) = (store.subscribe(), TransactionManager::new(store.clone()));
+    for _ in 0..1_000 {
+        let guard = store.lock("holder").unwrap();
+        let batch = Task::waiting(manager.transaction(create(NodeSpec::new("note"))));
+        drop(guard);
+        batch.finish().unwrap();
+    }
+    let log = store.diagnostics().log;
+    assert!(log.bytes < 1 << 20, "{log:?}");
+    assert!(events.try_recv().unwrap().missed > 0);
 }

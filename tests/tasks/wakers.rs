@@ -6,12 +6,14 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, mpsc};
 use std::task::{Context, Wake, Waker};
 use std::thread;
+use std::time::Duration;
 
+use doclock::document::NodeSpec;
 use doclock::lock::{
     AcquireOptions, CancelToken, FifoLock,
     limiter::{InFlightLimiter, LimiterOptions},
 };
-use doclock::{DataStore, lock::node::Scope};
+use doclock::{DataStore, Editor, TransactionManager, dsl::*, lock::node::Scope};
 
 use crate::common::{Count, Task, at_rest};
 
@@ -310,4 +312,53 @@ fn async_04_a_second_cancellation_removes_the_requests_that_the_first_has_not_re
     });
     drop((first, others, held));
     at_rest(&lock);
+}
+
+/// Uses the editor in another thread, and notes whether that could.
+struct AsksTheEditor(Arc<Editor>, DataStore, mpsc::Sender<bool>);
+
+impl Wake for AsksTheEditor {
+    fn wake(self: Arc<Self>) {
+        let (done, is_done) = mpsc::channel();
+        let this = Arc::clone(&self);
+        thread::spawn(move || {
+            this.0.selection();
+            let is_free = !this.1.is_locked();
+            let _ = done.send(is_free);
+        });
+        let is_free = is_done.recv_timeout(Duration::from_secs(1));
+        self.2.send(is_free == Ok(true)).unwrap();
+    }
+}
+
+#[test]
+fn async_04_a_waker_that_a_commit_calls_can_use_the_editor_and_the_lock() {
+    let store = DataStore::new();
+    let editor = Arc::new(Editor::new(store.clone(), "ann"));
+    let nodes = TransactionManager::new(store.clone()).with_node_locks(1);
+    let events = store.subscribe();
+    let note = || create(text_node("note", "one"));
+    let commits: [&dyn Fn(); 5] = [
+        &|| drop(editor.execute(note()).unwrap()),
+        &|| drop(editor.undo().commit().unwrap()),
+        &|| drop(editor.redo().commit().unwrap()),
+        &|| drop(nodes.execute(note()).unwrap()),
+        &|| {
+            let mut transaction = store.begin("bob").unwrap();
+            transaction.create(NodeSpec::new("note")).unwrap();
+            transaction.commit().unwrap();
+        },
+    ];
+    for (index, commit) in commits.into_iter().enumerate() {
+        let (asked, answers) = mpsc::channel();
+        let asks = AsksTheEditor(Arc::clone(&editor), store.clone(), asked);
+        let waker = Waker::from(Arc::new(asks));
+        let mut next = Box::pin(events.recv_async());
+        let polled = next.as_mut().poll(&mut Context::from_waker(&waker));
+        assert!(polled.is_pending());
+        commit();
+        assert_eq!(answers.try_recv(), Ok(true), "commit {index}");
+        drop(next);
+        events.try_iter().for_each(drop);
+    }
 }

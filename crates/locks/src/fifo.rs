@@ -629,6 +629,7 @@ impl FifoLock {
         });
         let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
         batch.goes_on(now);
+        let after = request.after_keeper();
         batch.serve(request, grant, now);
         if !self.0.release(grant.id(), true) {
             self.serve(grant.id(), &mut batch, CombinerKind::Keeper, prepare);
@@ -636,6 +637,10 @@ impl FifoLock {
         if batch.drops_work() {
             // The work may have the last handle of its store, whose end waits for its journal.
             thread.hand_over();
+        }
+        drop(batch);
+        if let Some(after) = after {
+            after(thread);
         }
     }
 

@@ -24,7 +24,7 @@ pub trait Kept: Send + Sync {
 }
 
 /// Work that a task has left, for a thread of the keeper.
-type LeftWork = Box<dyn FnOnce(&mut KeeperThread) + Send>;
+pub type LeftWork = Box<dyn FnOnce(&mut KeeperThread) + Send>;
 
 /// The address of a queue, which no other queue has while the keeper serves this one.
 type QueueId = usize;

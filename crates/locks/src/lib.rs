@@ -105,7 +105,7 @@ pub mod internal {
     pub use crate::diagnostics::Primitive;
     pub use crate::fifo::Answer;
     pub use crate::info::RevokedFor;
-    pub use crate::keeper::{Keeper, KeeperSlot, Kept};
+    pub use crate::keeper::{Keeper, KeeperSlot, Kept, LeftWork};
     pub use crate::mailbox::{Mailbox, Rest};
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;

@@ -10,6 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
 
+use super::keeper::LeftWork;
 use super::mailbox::{Mailbox, Rest, Waiter};
 use super::options::RequestLimit;
 use super::wait::{WaitDeadline, WaiterKind};
@@ -146,6 +147,12 @@ pub trait QueuedWork: Send + 'static {
     /// the requesting thread: memory that one thread allocates and another frees costs both more
     /// than short work.
     fn run(&mut self, grant: Grant) -> Self::Reply;
+
+    /// What a thread of the keeper does after it has run the work for a task, with the lock free
+    /// again: the task may never be polled again.
+    fn after_keeper(&self) -> Option<LeftWork> {
+        None
+    }
 }
 
 /// No work: the request is for the lock itself.
@@ -199,6 +206,9 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
     /// Returns whether the waiter must be woken.
     #[must_use]
     fn serve(&self, grant: Grant) -> Rest;
+
+    /// See [`QueuedWork::after_keeper`]. Called before the work is served.
+    fn after_keeper(&self) -> Option<LeftWork>;
 }
 
 /// The description of a request in a queue, and of its work.
@@ -362,6 +372,10 @@ impl<W: QueuedWork> Waiting for Request<W> {
         };
         let spent = Some(work);
         self.mailbox.leave(Answered { outcome, spent })
+    }
+
+    fn after_keeper(&self) -> Option<LeftWork> {
+        self.work.lock().as_ref().and_then(W::after_keeper)
     }
 }
 

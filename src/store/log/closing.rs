@@ -79,15 +79,19 @@ impl CommitLog {
         behind.map(|behind| self.set_closed(records, Some(behind)))
     }
 
-    /// Opens the lock if the lossless subscribers have read enough. Half of a limit is between
-    /// closing and opening, so that not every commit waits until its predecessor is read.
+    /// Opens the lock if the one that closed it has read enough, unless another one is beyond its
+    /// limit. Half of a limit is between closing and opening, so that not every commit waits until
+    /// its predecessor is read.
     pub(super) fn open_if_read(&self, records: &mut CommitRecords) -> Option<LockChange> {
         let closer = records.closed_by?;
         let half = |limit| limit / 2;
         if records.behind(half).any(|(id, _)| id == closer) {
             return None;
         }
-        let behind = records.furthest_behind(half);
+        let behind = records.furthest_behind(|limit| limit);
+        if behind.is_none() {
+            records.note_behind_from();
+        }
         Some(self.set_closed(records, behind))
     }
 

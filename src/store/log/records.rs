@@ -3,10 +3,12 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 use std::sync::Arc;
+use std::task::Waker;
 
 use slotmap::SlotMap;
+use smallvec::SmallVec;
 
-use super::subscribers::{NextEvent, SubscriberId, SubscriberWake, Subscribers, Topic};
+use super::subscribers::{EventWait, NextEvent, SubscriberId, SubscriberWake, Subscribers, Topic};
 use super::unrecorded::UnrecordedQueue;
 use super::{CommitRecord, FollowerId, HistoryStep, LaterCommits};
 use crate::document::{Reach, Stretch};
@@ -74,6 +76,8 @@ pub(in crate::store) struct CommitRecords {
     pub(super) unwritten: Option<UnwrittenCommits>,
     /// Commits that were removed beside a journal, and are to be freed.
     pub(super) unneeded: Vec<Arc<TransactionResult>>,
+    /// The tasks that are to be woken: commits were announced to them.
+    pub(super) woken: Vec<(EventWait, Waker)>,
     /// Commits whose provenance is not recorded yet.
     pub(super) unrecorded: UnrecordedQueue,
     /// Whether the store is gone.
@@ -205,14 +209,14 @@ impl CommitRecords {
         &mut self,
         version: u64,
         reach: Option<&Reach>,
-    ) -> impl Iterator<Item = SubscriberWake> + use<> {
+    ) -> SmallVec<[SubscriberWake; 1]> {
         let (topics, woken) = self.subscribers.announce(version, reach);
         // A commit before the first other follower is not recorded.
         let newest = self.recent.back_mut();
         if let Some(newest) = newest.filter(|newest| newest.version() == version) {
             newest.topics = topics.into();
         }
-        woken.into_iter()
+        woken
     }
 
     /// The commits after the cursor of a session, without the recent ones of its own.

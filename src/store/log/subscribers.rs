@@ -92,7 +92,7 @@ pub(in crate::store) struct EventWait(u64);
 #[derive(Debug, Default)]
 pub(super) struct SubscriberWake {
     ready: Option<Sender<()>>,
-    tasks: Vec<(EventWait, Waker)>,
+    pub(super) tasks: Vec<(EventWait, Waker)>,
 }
 
 impl SubscriberWake {

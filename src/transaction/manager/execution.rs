@@ -9,7 +9,7 @@ use super::{Manager, TransactionManager};
 use crate::codes::{CodedError, Retry};
 use crate::id::OwnerId;
 use crate::lock::{
-    AcquireOptions, Answer, Grant, LockError, QueuedWork, Requester, WaiterKind, blocking,
+    AcquireOptions, Answer, Grant, LeftWork, LockError, QueuedWork, Requester, WaiterKind, blocking,
 };
 use crate::store::{
     CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publish, Transaction,
@@ -31,6 +31,8 @@ struct QueuedBatch {
     submission: Submission,
     /// Whether another thread may run its code.
     any_thread: bool,
+    /// Whether a task waits for it, which may never be polled again.
+    by_task: bool,
     observed: ObservedTransaction,
 }
 
@@ -51,10 +53,19 @@ impl QueuedWork for QueuedBatch {
             session,
             submission,
             observed,
+            by_task,
             ..
         } = self;
         observed.granted();
-        manager.carry_out(grant, session.as_ref(), submission, observed)
+        let outcome = manager.carry_out(grant, session.as_ref(), submission, observed);
+        if *by_task && outcome.is_ok() {
+            manager.store().wake_writer();
+        }
+        outcome
+    }
+
+    fn after_keeper(&self) -> Option<LeftWork> {
+        Some(self.manager.store().after_keeper())
     }
 }
 
@@ -285,6 +296,7 @@ impl TransactionManager {
             manager: self.clone(),
             session: session.cloned(),
             any_thread: options.any_thread,
+            by_task: waits_as == WaiterKind::Task,
             submission,
             observed,
         };

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
 use crate::id::OwnerId;
+use crate::keeper::LeftWork;
 use crate::request::{LockOutcome, RequestHead};
 use crate::time::ManualClock;
 use crate::wake_chain::Sleeper;
@@ -49,6 +50,10 @@ impl Waiting for TestWaiter {
             true => Rest::Sleeps,
             false => Rest::Awake,
         }
+    }
+
+    fn after_keeper(&self) -> Option<LeftWork> {
+        None
     }
 }
 
