@@ -52,6 +52,6 @@ pub(crate) use doclock_document::internal::{
     AssemblyError, BlockedUndo, Budget, ChangeDetail, CommitEdits, DocumentHead, EditUnit,
     MarkCoverage, MarkRules, NodeTable, Numbering, OBJECT, Overlay, OverlaySavepoint,
     PinnedVersion, Provenance, Reach, RecordedCommit, ReversedRecords, SequenceEdit,
-    SilentReversal, Stretch, Tokens, TrackedPosition, Typed, Undoing, are_within, block_edits,
-    check_room, cost, fit, input_rules, order, plan, same, table, value, walk,
+    SilentReversal, SilentReversals, Stretch, Tokens, TrackedPosition, Typed, Undoing, are_within,
+    block_edits, check_room, cost, fit, input_rules, order, plan, same, table, value, walk,
 };

@@ -67,8 +67,8 @@ use durable::Writer;
 use log::OwnLog;
 use numbers::Numbers;
 use observe::{Observer, report_observer};
+pub(crate) use provenance::KeptHistory;
 use provenance::RecordedProvenance;
-pub(crate) use provenance::{KeptHistory, Undone};
 use request::{StoreRequest, TransactionRequest};
 
 /// A document store: runs one transaction at a time, in FIFO order, and serves readers at any time.

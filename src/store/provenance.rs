@@ -16,7 +16,7 @@ use super::log::{TakenCommits, UnrecordedCommit};
 use super::{CommitRecord, DataStore, Draft, FollowerId};
 use crate::document::{
     BlockedUndo, Change, EditUnit, Overlay, Provenance, RecordedCommit, ReversedRecords,
-    SilentReversal, Snapshot, Undoing, View,
+    SilentReversal, SilentReversals, Snapshot, Undoing,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeIds, OwnerId};
@@ -35,14 +35,6 @@ pub(super) struct RecordedProvenance {
     kept_until: u64,
     /// The empty queue that takes the place of the next recorded one.
     room: VecDeque<UnrecordedCommit>,
-}
-
-/// What an undo or a redo changes in the record, once it is published.
-#[derive(Debug)]
-pub(crate) struct Undone {
-    reversed: ReversedRecords,
-    /// The version after which the record began.
-    since: u64,
 }
 
 impl RecordedProvenance {
@@ -118,49 +110,8 @@ impl RecordedProvenance {
             let changes = unit.iter().flat_map(|it| it.of_the_document());
             let inverses: Vec<Change> = changes.rev().map(Change::inverse).collect();
             let units = [(vec![Arc::clone(of)], false)];
-            self.reverse(&units, &inverses, &mut document, ids);
-        }
-    }
-
-    /// Records an undo or a redo that was made with another record, before this one was made from
-    /// kept commits. It led to this document by its own changes and then those that it added.
-    fn reverse_again(
-        &mut self,
-        reversed: &ReversedRecords,
-        (changes, added): (&[Change], &[Change]),
-        mut document: Snapshot,
-        ids: &NodeIds,
-    ) {
-        let before = document.take_back(added);
-        if before.and_then(|()| document.take_back(changes)).is_ok() {
-            let units = self.provenance.units_of(reversed);
-            self.reverse(&units, changes, &mut document, ids);
-        }
-    }
-
-    /// Records an undo or a redo of these units, which made these changes of the document.
-    fn reverse(
-        &mut self,
-        units: &[(Vec<Arc<EditUnit>>, bool)],
-        changes: &[Change],
-        document: &mut Snapshot,
-        ids: &NodeIds,
-    ) {
-        let mut overlay = Overlay::new(document.clone());
-        let repeated = document.repeat(changes);
-        let mut undoing = self.provenance.undoing(&mut overlay, ids);
-        let mut all = units.iter();
-        let is_reversed =
-            all.all(|(units, in_effect)| undoing.set_in_effect(units, *in_effect, true).is_ok());
-        let reversed = undoing.end();
-        let made = overlay.changes();
-        let is_same =
-            is_reversed && repeated.is_ok() && are_same(&overlay, document, [made, changes]);
-        debug_assert!(is_same, "{made:?} instead of {changes:?}");
-        self.provenance.apply_published(reversed);
-        if !is_same {
-            // A record that is not of the document would misplace what later undos bring back.
-            self.provenance = Provenance::default();
+            let provenance = &mut self.provenance;
+            provenance.reverse(&units, &inverses, &mut document, ids);
         }
     }
 }
@@ -295,54 +246,75 @@ impl DataStore {
             let mut document = self.snapshot();
             if document.take_back(changes).is_ok() {
                 let units = [(vec![Arc::clone(unit)], in_effect)];
-                recorded.reverse(&units, changes, &mut document, &self.0.document.ids);
+                let (provenance, ids) = (&mut recorded.provenance, &self.0.document.ids);
+                provenance.reverse(&units, changes, &mut document, ids);
             }
         }
     }
 
-    /// Undoes or redoes units of edits in a draft. `code` gets the undo.
+    /// Undoes or redoes units of edits in a draft, after others that are published together with
+    /// it. `code` gets the undo.
     pub(crate) fn undo_units<R>(
         &self,
         draft: &mut Draft,
+        before: &mut SilentReversals,
         code: impl FnOnce(&mut Undoing<'_>) -> Result<R, BlockedUndo>,
-    ) -> Result<(R, Undone), BlockedUndo> {
-        let overlay = &mut draft.overlay;
+    ) -> Result<(R, ReversedRecords), BlockedUndo> {
+        let (overlay, ids) = (&mut draft.overlay, &self.0.document.ids);
         let mut recorded = self.recorded();
-        if overlay.base().version() == recorded.version {
-            debug_assert_eq!(recorded.provenance.differs_from(&*overlay), None);
-        }
-        let mut undoing = recorded.provenance.undoing(overlay, &self.0.document.ids);
+        let is_current = overlay.base().version() == recorded.version;
+        let (since, provenance) = (recorded.since, &mut recorded.provenance);
+        debug_assert!(!is_current || provenance.differs_from(&*overlay).is_none());
+        before.repeat((provenance, since), overlay.base(), ids);
+        let mut undoing = provenance.undoing_after(Some(before), overlay, ids);
         let outcome = code(&mut undoing)?;
-        let (reversed, since) = (undoing.end(), recorded.since);
-        Ok((outcome, Undone { reversed, since }))
+        let mut reversed = undoing.end();
+        reversed.since = since;
+        Ok((outcome, reversed))
     }
 
-    /// Records a published undo or redo, with what code changed in it and the schema required.
+    /// Records a published undo or redo, with what code changed in it and the schema required. It
+    /// began after others, and with it they were published by a commit of this version.
     pub(crate) fn apply_published_undo(
         &self,
-        undone: Undone,
-        changes: &[Change],
+        (mut silent, mut undone): (SilentReversals, Option<ReversedRecords>),
+        (version, changes): (u64, &[Change]),
         rest: Option<&RecordedCommit<'_>>,
     ) {
-        let Undone { reversed, since } = undone;
-        let is_changed = changes.iter().any(Change::is_of_the_document);
+        let ids = &self.0.document.ids;
+        let is_silent = !changes.iter().any(Change::is_of_the_document);
+        if let Some(undone) = undone.take_if(|_| is_silent) {
+            silent.add(undone, version);
+        }
+        if silent.is_empty() && undone.is_none() {
+            return;
+        }
         let mut recorded = self.0.provenance.lock();
         self.record_queue(&mut recorded, false);
-        if !is_changed {
-            let version = recorded.version;
-            recorded.provenance.record_silent(&reversed, version);
-        }
-        if recorded.since == since {
-            recorded.provenance.apply_published(reversed);
-        } else {
-            let document = self.snapshot();
-            // It is among the kept commits if these were recorded after its publication.
-            if is_changed && document.version() <= recorded.kept_until {
+        // It is among the kept commits if these were recorded after its publication.
+        let is_kept = version <= recorded.kept_until;
+        let since = recorded.since;
+        if since != silent.since() && !silent.is_empty() {
+            let mut before = self.snapshot();
+            if !is_kept && before.take_back(changes).is_err() {
                 return;
             }
+            silent.repeat((&mut recorded.provenance, since), &before, ids);
+        }
+        recorded.provenance.apply_silent(silent);
+        let Some(reversed) = undone else {
+            return;
+        };
+        if since == reversed.since {
+            recorded.provenance.apply_published(reversed);
+        } else if is_kept {
+            return;
+        } else {
+            let document = self.snapshot();
             let added = rest.map_or(0, |rest| rest.changes.len());
             let changes = changes.split_at(changes.len() - added);
-            recorded.reverse_again(&reversed, changes, document, &self.0.document.ids);
+            let provenance = &mut recorded.provenance;
+            provenance.reverse_again(&reversed, changes, document, ids);
         }
         if let Some(rest) = rest {
             recorded.provenance.record(rest);
@@ -469,11 +441,11 @@ impl<'s> Rebuilding<'s> {
             units: UnitsByVersion::default(),
             reversed: HashMap::default(),
         };
-        let mut silent = silent.iter().peekable();
+        let (mut silent, ids) = (silent.iter().peekable(), &store.0.document.ids);
         for record in records {
             let before = document.clone();
             while let Some(reversal) = silent.next_if(|it| it.version < record.edits.version) {
-                rebuilding.repeat_silent(reversal, &before);
+                rebuilding.provenance.repeat_silent(reversal, &before, ids);
             }
             document.repeat(record.changes()).ok()?;
             let is_undo = !record.edits.undone.is_empty();
@@ -482,13 +454,9 @@ impl<'s> Rebuilding<'s> {
             }
             rebuilding.record(record, joined, before, is_undo);
         }
-        silent.for_each(|reversal| rebuilding.repeat_silent(reversal, &document));
+        let provenance = &mut rebuilding.provenance;
+        silent.for_each(|reversal| provenance.repeat_silent(reversal, &document, ids));
         Some(rebuilding)
-    }
-
-    fn repeat_silent(&mut self, reversal: &SilentReversal, document: &Snapshot) {
-        let ids = &self.store.0.document.ids;
-        self.provenance.repeat_silent(reversal, document, ids);
     }
 
     fn record(
@@ -561,18 +529,11 @@ impl<'s> Rebuilding<'s> {
         if after.take_back(rest).is_err() {
             return false;
         }
-        let mut overlay = Overlay::new(before.clone());
-        let mut undoing = self.provenance.undoing(&mut overlay, ids);
-        let mut all = units.iter();
-        if !all.all(|(units, in_effect)| undoing.set_in_effect(units, *in_effect, true).is_ok()) {
-            return false;
-        }
-        let reversed = undoing.end();
-        if !are_same(&overlay, &after, [overlay.changes(), changes]) {
+        let provenance = &mut self.provenance;
+        if !provenance.repeat(&units, [before, &after], changes, ids) {
             return false;
         }
         let version = record.edits.version;
-        self.provenance.apply_published(reversed);
         if let Some((unit, _)) = added {
             let mut overlay = Overlay::new(after);
             for change in rest {
@@ -593,15 +554,6 @@ impl<'s> Rebuilding<'s> {
         self.reversed.insert(version, units);
         true
     }
-}
-
-/// Whether two documents are the same after these changes of one document.
-fn are_same(one: &impl View, other: &impl View, changes: [&[Change]; 2]) -> bool {
-    let mut is_same = one.root() == other.root();
-    for change in changes.into_iter().flatten() {
-        change.each_stored_node(|id| is_same &= one.node(id) == other.node(id), |_| ());
-    }
-    is_same
 }
 
 #[cfg(all(test, not(loom)))]

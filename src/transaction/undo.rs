@@ -10,7 +10,7 @@ use super::idempotency::IdempotentBatch;
 use super::session::{Session, SessionTurn};
 use super::{TransactionManager, TransactionResult, UndoError};
 use crate::codes::CodedError;
-use crate::document::{Change, Changes, View};
+use crate::document::{Change, View};
 use crate::id::{NodeId, OwnerId};
 use crate::lock::{AcquireOptions, Requester, Scope, WaiterKind};
 use crate::store::{
@@ -154,7 +154,7 @@ impl UndoOrRedo {
         let held = HeldGrant::of(&draft, grant);
         let turn = self.session.turn(store, &mut draft, false);
         let rewound = observed.in_span(|| self.rewind(held, &mut attempt, &mut draft))?;
-        let result = self.publish_rewound((held, &mut draft), &attempt, rewound, turn);
+        let result = self.publish_rewound((held, &mut draft), &mut attempt, rewound, turn);
         observed.ended(result.as_ref().map_err(CommitError::code));
         drop((draft, hold));
         result.map_err(UndoError::Commit)
@@ -208,11 +208,11 @@ impl UndoOrRedo {
 
     // --- In both ---
 
-    /// Publishes a draft in which an entry is reverted, and moves the entry.
+    /// Publishes a draft in which an entry is reverted, and moves all entries that are undone.
     fn publish_rewound(
         &self,
         (held, draft): (HeldGrant, &mut Draft),
-        attempt: &UndoAttempt,
+        attempt: &mut UndoAttempt,
         rewound: Rewound,
         mut turn: SessionTurn<'_>,
     ) -> Result<TransactionResult, CommitError> {
@@ -239,9 +239,9 @@ impl UndoOrRedo {
         if let Ok(result) = &result {
             let made = (result.version, &result.changes);
             let session = turn.follow(result);
-            let added = history::record_published_undo(store, rewound, made);
+            let added = history::record_published_undo(store, (&mut *attempt, rewound), made);
             let version = result.changed.then_some(result.version);
-            session.history.move_entry(attempt, added, version);
+            session.history.move_entries(attempt, added, version);
         }
         turn.end();
         result
@@ -256,7 +256,7 @@ impl UndoOrRedo {
         on: &mut Draft,
     ) -> Result<Rewound, UndoError> {
         let (store, owner) = (self.store(), self.owner());
-        let (mut passed, mut is_undone) = (None, false);
+        let mut passed = None;
         // The document and the entries match if the grant is still valid: no other commit happened
         // in between.
         store.check_grant(held.grant, owner)?;
@@ -276,18 +276,11 @@ impl UndoOrRedo {
                     // Code of an inverse can put another draft in its place.
                     store.check_own(held, on)?;
                     let is_changed = on.changes().iter().any(Change::is_of_the_document);
-                    let mut state = self.session.state();
-                    let goes_on =
-                        || store.check_writable().is_ok() && state.history.goes_on_after(attempt);
-                    if is_changed || !goes_on() {
+                    let goes_on = || self.session.state().history.goes_on_after(attempt);
+                    if is_changed || store.check_writable().is_err() || !goes_on() {
                         return Ok(rewound);
                     }
-                    // It has no effect on the document, so it is undone whatever follows.
-                    let made = (on.base().version(), &Changes::default());
-                    let added = history::record_published_undo(store, rewound, made);
-                    state.history.move_entry(attempt, added, None);
-                    *attempt = attempt.anew();
-                    is_undone = true;
+                    attempt.pass(rewound, on.base().version());
                     continue;
                 }
                 Err(None) => continue,
@@ -298,21 +291,18 @@ impl UndoOrRedo {
             if !self.scope.has_failed(&failure, on.base()) {
                 continue;
             }
-            if is_undone && !attempt.was_refused() {
+            if attempt.has_passed() && !attempt.was_refused() {
                 // It is returned when it is tried first.
                 break;
             }
-            if self.session.state().history.refuse(attempt) && !is_undone {
+            if self.session.state().history.refuse(attempt) && !attempt.has_passed() {
                 return Err(self.explain(failure, attempt));
             }
             passed.get_or_insert(failure);
         }
         match passed {
-            // Entries without an effect are undone. The call succeeds, and has changed nothing.
-            _ if is_undone => {
-                *attempt = attempt.anew();
-                Ok(Rewound::default())
-            }
+            // Entries without an effect are undone. The call succeeds, and changes nothing.
+            _ if attempt.has_passed() => Ok(attempt.end()),
             Some(failure) => Err(self.explain(failure, attempt)),
             None => Err(self.nothing()),
         }
@@ -369,7 +359,7 @@ impl Publish for OnNodes {
                     // Of the same version, so it is taken.
                     if draft.take_over(&mut unlocked) {
                         let made = (held, draft);
-                        return Ok(reversal.publish_rewound(made, &attempt, rewound, turn)?);
+                        return Ok(reversal.publish_rewound(made, &mut attempt, rewound, turn)?);
                     }
                 }
                 lacks

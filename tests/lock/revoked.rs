@@ -4,9 +4,11 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
 use doclock::{
-    CommitError, DataStore, Draft, LockId, StoreOptions, Transaction, TransactionManager, View,
-    document::NodeSpec,
+    CommitError, DataStore, Draft, Editor, LockId, StoreOptions, Transaction, TransactionManager,
+    View,
+    document::{EditError, NodeSpec},
     dsl,
+    history::{HistoryOptions, UndoError},
     lock::{
         AcquireOptions, CancelToken, JoinError, LockError, QueueEntry, ReleaseError, ReleaseOutcome,
     },
@@ -425,4 +427,47 @@ fn lock_10_holders_that_keep_the_limit_are_not_revoked() {
     }
     assert_eq!(store.release_lock(held), Ok(ReleaseOutcome::Freed));
     assert_eq!(store.lock_stats().total_revocations, 0);
+}
+
+/// Once the entry without an effect was undone, though the call failed.
+#[test]
+fn undo_02_a_revoked_undo_that_goes_on_leaves_the_history() {
+    let (store, clock) = limited();
+    let options = HistoryOptions::new().undo_next_effective(true);
+    let ann = Editor::new(store.clone(), "ann").with_history(options);
+    ann.execute(dsl::create(dsl::text_node("x", "").with_id("t")))
+        .unwrap();
+    // The limit passes while its inverse code runs.
+    let (theirs, passes) = (store.clone(), clock);
+    let inverse = move |_: &mut Draft| -> Result<(), EditError> {
+        if theirs.lock_stats().total_revocations == 0 {
+            let next = waits(&theirs, 1, AcquireOptions::new());
+            passes.advance(LIMIT);
+            let next = next.join().unwrap().unwrap();
+            theirs.release_lock(next).unwrap();
+        }
+        Ok(())
+    };
+    let create = |on: &mut Draft| on.create(NodeSpec::new("x").with_id("u")).map(drop);
+    ann.execute(dsl::op_with_inverse(create, inverse)).unwrap();
+    ann.execute(dsl::insert_text(0, "a").on("t")).unwrap();
+    let bob = Editor::new(store.clone(), "bob");
+    bob.execute(dsl::delete_text_range(0, 1).on("t")).unwrap();
+    let depths = || (ann.undo_depth(), ann.redo_depth());
+    let before = depths();
+
+    let refused = ann.undo().commit();
+    let is_refused = matches!(
+        &refused,
+        Err(UndoError::Commit(CommitError::Revoked { .. }))
+    );
+    assert!(is_refused, "{refused:?}");
+    assert_eq!(depths(), before);
+    // The letter returns, so its entry is in effect.
+    bob.undo().commit().unwrap();
+    assert_eq!(store.snapshot().node("t").unwrap().text(), &"a");
+    bob.redo().commit().unwrap();
+    ann.undo().commit().unwrap();
+    assert_eq!(depths(), (before.0 - 2, 2));
+    assert!(!store.snapshot().contains("u"));
 }

@@ -95,6 +95,46 @@ fn node_locks_07_an_undo_waits_for_its_nodes_alone() {
     assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 1));
 }
 
+/// The entry without an effect was undone, though the call failed.
+#[test]
+fn undo_02_an_undo_on_nodes_that_goes_on_and_fails_leaves_the_history() {
+    let store = document();
+    let options = HistoryOptions::new().undo_next_effective(true);
+    let ann = editor(&store, "ann").with_history(options.group_interval(Duration::ZERO));
+    let bob = editor(&store, "bob");
+    ann.execute(insert_text(2, "x").on("a1")).unwrap();
+    for letter in ["y", "z"] {
+        ann.execute(insert_text(2, letter).on("b1")).unwrap();
+    }
+    bob.execute(delete_text_range(2, 4).on("b1")).unwrap();
+    let events = ann.history_events();
+    let job = store.begin_on("job", write("a1")).unwrap();
+    thread::scope(|threads| {
+        let refused = threads.spawn(|| ann.undo().timeout(Duration::ZERO).commit());
+        let refused = refused.join().unwrap();
+        let is_refused = matches!(refused, Err(UndoError::Lock(LockError::WouldBlock { .. })));
+        assert!(is_refused, "{refused:?}");
+    });
+    job.commit().unwrap();
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (3, 0));
+    assert_eq!(events.try_iter().count(), 0);
+
+    // The letters return, so their entries are in effect.
+    bob.undo().commit().unwrap();
+    assert_eq!(text(&store, "b1"), "b1zy");
+    bob.redo().commit().unwrap();
+    assert!(ann.undo().commit().unwrap().changed);
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 3));
+    assert_eq!(events.try_iter().count(), 3);
+    bob.undo().commit().unwrap();
+    let both = || (text(&store, "a1"), text(&store, "b1"));
+    assert_eq!(both(), ("a1".to_owned(), "b1".to_owned()));
+    for (a1, b1) in [("a1x", "b1"), ("a1x", "b1y"), ("a1x", "b1zy")] {
+        ann.redo().commit().unwrap();
+        assert_eq!(both(), (a1.to_owned(), b1.to_owned()));
+    }
+}
+
 #[test]
 fn node_locks_07_a_task_that_drops_its_undo_while_that_waits_has_undone_nothing() {
     let store = document();

@@ -3,6 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
+use crate::document::SilentReversals;
 use crate::history::HistoryOptions;
 use crate::{DataStore, Editor, StoreOptions, View, dsl::*};
 
@@ -50,11 +51,15 @@ fn undo_04_a_published_undo_is_recorded_once_if_kept_commits_are_recorded_meanwh
     bob.execute([insert_text(3, "d").on("t")]).unwrap();
     let unit = store.newest_unit().unwrap();
     let mut draft = Draft::under_no_lock(&store.0.document, store.snapshot());
-    let undo = store.undo_units(&mut draft, |it| it.set_in_effect(&[unit], false, false));
+    let mut before = SilentReversals::default();
+    let undo = store.undo_units(&mut draft, &mut before, |it| {
+        it.set_in_effect(&[unit], false, false)
+    });
     let ((), undone) = undo.unwrap();
-    let changes = bob.undo().commit().unwrap().changes;
+    let made = bob.undo().commit().unwrap();
     let ann = Editor::new(store.clone(), "ann").with_restored_history();
-    store.apply_published_undo(undone, &changes, None);
+    let made = (made.version, &made.changes[..]);
+    store.apply_published_undo((before, Some(undone)), made, None);
     let text = || store.snapshot().node("t").unwrap().text().to_string();
     ann.undo().commit().unwrap();
     assert_eq!(text(), "ab");

@@ -136,7 +136,7 @@ pub mod internal {
     pub use crate::piece_map::{Composer, PieceMap};
     pub use crate::provenance::{
         BlockedUndo, ChangeDetail, EditUnit, Provenance, RecordedCommit, ReversedRecords,
-        SilentReversal, Undoing,
+        SilentReversal, SilentReversals, Undoing,
     };
     pub use crate::reach::{Reach, are_within};
     pub use crate::sequence_edit::{SequenceEdit, SequenceEdits};

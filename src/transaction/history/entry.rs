@@ -7,9 +7,11 @@ use smol_str::SmolStr;
 
 use super::{Direction, Edit, UndoScope};
 use crate::document::schema::SchemaViolation;
-use crate::document::{BlockedUndo, Change, ChangeDetail, EditUnit, Selection, Typed};
+use crate::document::{
+    BlockedUndo, Change, ChangeDetail, EditUnit, ReversedRecords, Selection, SilentReversals, Typed,
+};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Draft, ReversedEntry, Undone};
+use crate::store::{DataStore, Draft, ReversedEntry};
 use crate::time::MonotonicTime;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::Callback;
@@ -70,9 +72,7 @@ pub(in crate::transaction) struct Rewound {
     /// The unit, if all of its commits wait to be recorded, and whether it is to be in effect.
     pub(in crate::transaction) newest: Option<(Arc<EditUnit>, bool)>,
     /// What changes in the record. `None` if its commits waited to be recorded.
-    pub(super) undone: Option<Undone>,
-    /// Whether inverse code ran.
-    pub(super) ran_code: bool,
+    pub(super) undone: Option<ReversedRecords>,
     /// The unit of what the code changed and what the schema requires, if that changed the
     /// document, and how many changes there were before.
     pub(super) added: Option<(Arc<EditUnit>, usize)>,
@@ -212,10 +212,10 @@ impl HistoryEntry {
     fn rewind_recorded(
         &self,
         is_redo: bool,
-        store: &DataStore,
+        (store, before): (&DataStore, &mut SilentReversals),
         on: &mut Draft,
-    ) -> Result<(Option<Selection>, Undone), BlockedUndo> {
-        store.undo_units(on, |undoing| {
+    ) -> Result<(Option<Selection>, ReversedRecords), BlockedUndo> {
+        store.undo_units(on, before, |undoing| {
             let [before, (units, _), after] = self.in_order(is_redo);
             undoing.set_in_effect(before.0, false, true)?;
             undoing.set_in_effect(units, is_redo, is_redo)?;
@@ -229,12 +229,13 @@ impl HistoryEntry {
         })
     }
 
-    /// Undoes or redoes it. In a scope, it is recorded first: an edit outside of the scope removes
-    /// what is undone in the queue of the commits that are not recorded, and keeps the entry.
+    /// Undoes or redoes it, after others without an effect. In a scope, it is recorded first: an
+    /// edit outside of the scope removes what is undone in the queue of the commits that are not
+    /// recorded, and keeps the entry.
     pub(super) fn rewind(
         &self,
         (direction, is_scoped): (Direction, bool),
-        (store, owner): (&DataStore, &OwnerId),
+        (store, owner, before): (&DataStore, &OwnerId, &mut SilentReversals),
         on: &mut Draft,
     ) -> Result<Rewound, UndoFailure> {
         let is_redo = direction == Direction::Redo;
@@ -247,13 +248,12 @@ impl HistoryEntry {
             Some(_) if is_redo => (self.after.clone(), None),
             Some(_) => (self.before.clone(), None),
             None => {
-                let (selection, undone) = self.rewind_recorded(is_redo, store, on)?;
+                let (selection, undone) = self.rewind_recorded(is_redo, (store, before), on)?;
                 (selection, Some(undone))
             }
         };
         let made = on.changes().len();
-        let runs_code = !is_redo && !self.inverses.is_empty();
-        if runs_code {
+        if !is_redo && !self.inverses.is_empty() {
             let mut inverses = self.inverses.iter().rev();
             inverses
                 .try_for_each(|code| call(code, on))
@@ -281,7 +281,6 @@ impl HistoryEntry {
         Ok(Rewound {
             newest: newest.map(|unit| (Arc::clone(unit), is_redo)),
             undone,
-            ran_code: runs_code,
             added: changed.then(|| (unit(), made)),
             added_details: details.collect(),
         })

@@ -57,7 +57,9 @@ use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::operation::Callback;
-use crate::document::{BlockedUndo, Changes, EditUnit, Reach, RecordedCommit, Selection, Typed};
+use crate::document::{
+    BlockedUndo, Changes, EditUnit, Reach, RecordedCommit, Selection, SilentReversals, Typed,
+};
 use crate::id::{NodeId, OwnerId};
 use crate::store::{DataStore, Draft, ReversedEntry, TransactionKind};
 use crate::time::MonotonicTime;
@@ -166,6 +168,10 @@ pub(super) struct UndoAttempt {
     key: Option<SmolStr>,
     /// The entries that it has tried, the newest first.
     tried: SmallVec<[Arc<HistoryEntry>; 1]>,
+    /// Those of them without an effect, after which it went on.
+    passed: Vec<Arc<HistoryEntry>>,
+    /// What the undo of these changes in the record.
+    silent: SilentReversals,
 }
 
 impl History {
@@ -467,21 +473,34 @@ impl History {
         true
     }
 
-    /// Moves the entry that was tried last to the other stack: it was undone or redone, by a commit
-    /// of this version if it changed the document. `added` is what it changed besides, and whether
-    /// inverse code ran.
-    ///
-    /// If the entry was discarded meanwhile, it stays discarded.
-    pub(super) fn move_entry(
+    /// Moves the entries of a published undo or redo to the other stack. The one that was tried
+    /// last had a commit of this version, if it changed the document, and `added` is what that
+    /// changed besides.
+    pub(super) fn move_entries(
         &mut self,
         attempt: &UndoAttempt,
-        (ran_code, added): (bool, Option<Arc<EditUnit>>),
+        added: Option<Arc<EditUnit>>,
+        version: Option<u64>,
+    ) {
+        for entry in &attempt.passed {
+            self.move_entry(attempt, entry, None, None);
+        }
+        if let Some(entry) = attempt.last() {
+            self.move_entry(attempt, entry, added, version);
+        }
+    }
+
+    /// If the entry was discarded meanwhile, it stays discarded.
+    fn move_entry(
+        &mut self,
+        attempt: &UndoAttempt,
+        entry: &HistoryEntry,
+        added: Option<Arc<EditUnit>>,
         version: Option<u64>,
     ) {
         let direction = attempt.direction;
         let stack = self.stack_mut(direction);
-        let at = attempt.last().and_then(|last| position(stack, last));
-        let Some(entry) = at.and_then(|at| stack.remove(at)) else {
+        let Some(entry) = position(stack, entry).and_then(|at| stack.remove(at)) else {
             return;
         };
         self.end_entry();
@@ -492,7 +511,7 @@ impl History {
         if let Some(version) = version {
             opposite.versions = smallvec::smallvec![version];
         }
-        if ran_code {
+        if direction == Direction::Undo && !entry.inverses.is_empty() {
             opposite.inverses = Vec::new();
             opposite.is_by_code = added.is_some();
         }
@@ -532,17 +551,16 @@ fn position(stack: &Stack, entry: &HistoryEntry) -> Option<usize> {
     stack.iter().rposition(|it| it.number == entry.number)
 }
 
-/// Records a published undo or redo in the provenance of the document. Returns whether inverse code
-/// of the entry ran, and the unit of what was added to the document, if anything.
+/// Records a published undo or redo, with those without an effect before it, in the provenance of
+/// the document. Returns the unit of what was added to the document, if anything.
 pub(super) fn record_published_undo(
     store: &DataStore,
-    rewound: Rewound,
+    (attempt, rewound): (&mut UndoAttempt, Rewound),
     (version, changes): (u64, &Changes),
-) -> (bool, Option<Arc<EditUnit>>) {
+) -> Option<Arc<EditUnit>> {
     let Rewound {
         newest: _,
         undone,
-        ran_code,
         added,
         added_details,
     } = rewound;
@@ -553,10 +571,9 @@ pub(super) fn record_published_undo(
         unit: Some(unit),
         selections: [None, None],
     });
-    if let Some(undone) = undone {
-        store.apply_published_undo(undone, changes, rest.as_ref());
-    }
-    (ran_code, added.map(|(unit, _)| unit))
+    let undone = (std::mem::take(&mut attempt.silent), undone);
+    store.apply_published_undo(undone, (version, changes), rest.as_ref());
+    added.map(|(unit, _)| unit)
 }
 
 impl UndoFailure {
@@ -593,23 +610,38 @@ impl UndoFailure {
 
 impl UndoAttempt {
     pub(super) fn new(direction: Direction, scope: UndoScope, key: Option<SmolStr>) -> Self {
-        let tried = SmallVec::new();
         Self {
             direction,
             scope,
             key,
-            tried,
+            tried: SmallVec::new(),
+            passed: Vec::new(),
+            silent: SilentReversals::default(),
         }
-    }
-
-    /// The next attempt of the same call.
-    pub(super) fn anew(&self) -> Self {
-        Self::new(self.direction, self.scope.clone(), self.key.clone())
     }
 
     /// The entry that was tried last.
     fn last(&self) -> Option<&HistoryEntry> {
         self.tried.last().map(|entry| &**entry)
+    }
+
+    /// Goes on after the entry that was tried last: its undo or redo has no effect on the document
+    /// of this version.
+    pub(super) fn pass(&mut self, rewound: Rewound, version: u64) {
+        self.passed.extend(self.tried.last().cloned());
+        let undone = rewound.undone.into_iter();
+        undone.for_each(|undone| self.silent.add(undone, version));
+    }
+
+    /// Whether it has gone on after an entry without an effect.
+    pub(super) fn has_passed(&self) -> bool {
+        !self.passed.is_empty()
+    }
+
+    /// Ends with the last entry without an effect.
+    pub(super) fn end(&mut self) -> Rewound {
+        self.tried.extend(self.passed.pop());
+        Rewound::default()
     }
 
     /// Whether an earlier undo was refused because of the entry that was tried last.
@@ -631,14 +663,14 @@ impl UndoAttempt {
 
     /// Undoes or redoes it.
     pub(super) fn rewind(
-        &self,
+        &mut self,
         store: &DataStore,
         owner: &OwnerId,
         on: &mut Draft,
     ) -> Result<Rewound, UndoFailure> {
         let how = (self.direction, !self.scope.is_all());
-        match self.last() {
-            Some(entry) => entry.rewind(how, (store, owner), on),
+        match self.tried.last() {
+            Some(entry) => entry.rewind(how, (store, owner, &mut self.silent), on),
             None => Ok(Rewound::default()),
         }
     }

@@ -39,7 +39,7 @@ impl HistoryOptions {
     /// that nothing [changed](field@crate::transaction::TransactionResult::changed). With this
     /// option the same call also undoes the next entry, up to one with an effect. If that one
     /// cannot be undone, the call ends with those before it, and succeeds. The next call returns
-    /// the error.
+    /// the error. A call that fails, such as by a timeout, undoes none of them.
     ///
     /// ```
     /// use doclock::{DataStore, Editor, View, dsl::*, history::HistoryOptions};

@@ -184,7 +184,7 @@ impl Undoing<'_> {
     }
 
     fn check_root(&self, reversal: &UnitReversal) -> UndoResult {
-        let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
+        let root = self.draft.root();
         let Some(first) = root.iter().position(|it| reversal.has(it.by)) else {
             return Ok(());
         };

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::record::{Place, Record, RootWrite};
 use super::sequence::{ChildItem, Item, SequencePosition, StepTag, TextItem};
-use super::{BlockedUndo, NodeRecords, Provenance, RecordKey};
+use super::{BlockedUndo, NodeRecords, Provenance, RecordKey, ReversedRecords};
 use smallvec::SmallVec;
 
 use crate::hashing::Secret;
@@ -53,6 +53,8 @@ pub(super) const MOST_WRAPPED: usize = 1024;
 /// An undo or a redo in a transaction. The recorded history is changed when it is published.
 pub(super) struct ProvenanceDraft<'a> {
     pub(super) base: &'a Provenance,
+    /// What undos and redos changed that are published together with it, before it.
+    pub(super) before: Option<&'a ReversedRecords>,
     pub(super) document: &'a mut Overlay,
     pub(super) ids: &'a NodeIds,
     pub(super) changed: HashMap<RecordKey, Record, Secret>,
@@ -90,6 +92,7 @@ impl ProvenanceDraft<'_> {
     pub(super) fn get(&self, key: RecordKey) -> Option<&Record> {
         self.changed
             .get(&key)
+            .or_else(|| self.before?.changed.get(&key))
             .or_else(|| self.base.records.get(key))
     }
 
@@ -99,15 +102,23 @@ impl ProvenanceDraft<'_> {
     }
 
     pub(super) fn edit(&mut self, key: RecordKey) -> &mut Record {
-        let base = self.base;
-        self.changed
-            .entry(key)
-            .or_insert_with(|| base.records[key].clone())
+        let (base, before) = (self.base, self.before);
+        self.changed.entry(key).or_insert_with(|| {
+            let changed = before.and_then(|it| it.changed.get(&key));
+            changed.unwrap_or_else(|| &base.records[key]).clone()
+        })
     }
 
     pub(super) fn key_of(&self, id: &NodeId) -> Option<RecordKey> {
-        let appeared = self.appeared.get(id).copied();
-        appeared.or_else(|| self.base.known(id))
+        let appeared = self.appeared.get(id);
+        let appeared = appeared.or_else(|| self.before?.appeared.get(id));
+        appeared.copied().or_else(|| self.base.known(id))
+    }
+
+    pub(super) fn root(&self) -> &[RootWrite] {
+        let root = self.root.as_ref();
+        let root = root.or_else(|| self.before?.root.as_ref());
+        root.unwrap_or(&self.base.root)
     }
 
     /// The node, in the document or not.

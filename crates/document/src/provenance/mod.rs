@@ -24,6 +24,7 @@ mod edge;
 mod forget;
 mod record;
 mod record_commit;
+mod repeat;
 mod sequence;
 mod undo;
 mod writes;
@@ -42,6 +43,7 @@ use record::{Record, RootWrite};
 use sequence::{ChildItem, EdgeIndexes, Item, TextItem};
 
 pub use conflict::{BlockedUndo, UndoConflict};
+pub use repeat::{SilentReversal, SilentReversals};
 pub use undo::{ReversedRecords, Undoing};
 
 /// A node that is moved into another one is looked for in so many levels above it.
@@ -133,17 +135,6 @@ struct UnitRecord {
     touched: Vec<(u32, TouchedItem)>,
     /// The texts with the ends of the selections before and after it.
     carets: [Option<RecordKey>; 4],
-}
-
-/// An undo or a redo that changed nothing in the document.
-#[derive(Clone, Debug)]
-pub struct SilentReversal {
-    /// The version of the document.
-    pub version: u64,
-    /// The versions of the first commits of the units.
-    pub units: Vec<u64>,
-    /// Whether they went into effect again.
-    pub is_redo: bool,
 }
 
 /// Something that a unit changed.

@@ -14,15 +14,13 @@ use super::record::{Record, RootWrite};
 use super::sequence::{ChildItem, Item, StepTag, TextItem};
 use super::writes::WrittenValue;
 use super::{
-    BlockedUndo, EditUnit, NodeRecords, Provenance, RecordKey, SilentReversal, TouchedItem,
+    BlockedUndo, EditUnit, NodeRecords, Provenance, RecordKey, SilentReversals, TouchedItem,
     UnitRecord,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeId, NodeIds, OwnerId};
 use crate::mark::{Mark, Marks};
-use crate::{
-    AttributePatch, Change, Overlay, Selection, Snapshot, TextSelection, UndoConflict, View,
-};
+use crate::{AttributePatch, Change, Overlay, Selection, TextSelection, UndoConflict, View};
 
 /// An undo or a redo in an open transaction.
 #[allow(missing_debug_implementations)]
@@ -38,12 +36,15 @@ const MOST_ROUNDS: usize = 50;
 /// What an undo or a redo changes in the recorded history, once it is published.
 #[derive(Debug, Default)]
 pub struct ReversedRecords {
-    changed: HashMap<RecordKey, Record, Secret>,
-    appeared: HashMap<NodeId, RecordKey, Secret>,
-    root: Option<Vec<RootWrite>>,
-    carets: Vec<(u64, u8, RecordKey)>,
+    pub(super) changed: HashMap<RecordKey, Record, Secret>,
+    pub(super) appeared: HashMap<NodeId, RecordKey, Secret>,
+    pub(super) root: Option<Vec<RootWrite>>,
+    /// Where carets went, the last one last.
+    pub(super) carets: Vec<(u64, u8, RecordKey)>,
     /// The units, and whether each came into effect.
-    units: Vec<(u64, bool)>,
+    pub(super) units: Vec<(u64, bool)>,
+    /// The version after which the record began.
+    pub since: u64,
 }
 
 /// More changes of the tree than this go out of effect at once: each for itself may cost as much as
@@ -107,11 +108,22 @@ impl UnitReversal {
 impl Provenance {
     /// Begins an undo or a redo. All earlier commits are recorded.
     pub fn undoing<'a>(&'a mut self, document: &'a mut Overlay, ids: &'a NodeIds) -> Undoing<'a> {
+        self.undoing_after(None, document, ids)
+    }
+
+    /// Begins an undo or a redo after others, which are published together with it.
+    pub fn undoing_after<'a>(
+        &'a mut self,
+        before: Option<&'a SilentReversals>,
+        document: &'a mut Overlay,
+        ids: &'a NodeIds,
+    ) -> Undoing<'a> {
         // Its place is one of the document before the undo.
         self.place_selection_after();
         Undoing {
             draft: ProvenanceDraft {
                 base: self,
+                before: before.and_then(SilentReversals::reversed),
                 document,
                 ids,
                 changed: HashMap::default(),
@@ -137,6 +149,7 @@ impl Provenance {
             root,
             carets,
             units,
+            since: _,
         } = reversed;
         for (key, record) in changed {
             if let Some(known) = self.records.get_mut(key) {
@@ -167,49 +180,9 @@ impl Provenance {
     /// of the two, in its order.
     pub fn units_of(&self, reversed: &ReversedRecords) -> Vec<(Vec<Arc<EditUnit>>, bool)> {
         let runs = reversed.units.chunk_by(|one, next| one.1 == next.1);
-        let units = |run: &[(u64, bool)]| {
-            let known = run.iter().filter_map(|(unit, _)| self.units.get(unit));
-            known.map(|known| Arc::clone(&known.unit)).collect()
-        };
-        runs.map(|run| (units(run), run[0].1)).collect()
-    }
-
-    /// Records an undo or a redo that changed nothing in the document.
-    pub fn record_silent(&mut self, reversed: &ReversedRecords, version: u64) {
-        for is_redo in [false, true] {
-            let units = reversed.units.iter();
-            let units = units.filter(|(_, in_effect)| *in_effect == is_redo);
-            let units: Vec<u64> = units.map(|(unit, _)| *unit).collect();
-            if !units.is_empty() {
-                self.silent.push(SilentReversal {
-                    version,
-                    units,
-                    is_redo,
-                });
-            }
-        }
-    }
-
-    /// The undos and redos that changed nothing in the document, in their order.
-    pub fn silent(&self) -> &[SilentReversal] {
-        &self.silent
-    }
-
-    /// Repeats an undo or a redo that changes nothing in this document.
-    pub fn repeat_silent(&mut self, reversal: &SilentReversal, document: &Snapshot, ids: &NodeIds) {
-        let units = reversal.units.iter();
-        let units = units.filter_map(|it| Some(Arc::clone(&self.units.get(it)?.unit)));
-        let units: Vec<_> = units.collect();
-        let mut overlay = Overlay::new(document.clone());
-        let mut undoing = self.undoing(&mut overlay, ids);
-        let is_done = undoing
-            .set_in_effect(&units, reversal.is_redo, true)
-            .is_ok();
-        let reversed = undoing.end();
-        if is_done && overlay.changes().is_empty() {
-            self.apply_published(reversed);
-        }
-        self.silent.push(reversal.clone());
+        let numbers = |run: &[(u64, bool)]| run.iter().map(|(unit, _)| *unit).collect::<Vec<_>>();
+        runs.map(|run| (self.known_units(&numbers(run)), run[0].1))
+            .collect()
     }
 
     /// Whether a unit is in effect, if it is recorded.
@@ -308,6 +281,7 @@ impl<'a> Undoing<'a> {
             root,
             carets,
             units: self.units,
+            since: 0,
         }
     }
 
@@ -331,7 +305,12 @@ impl<'a> Undoing<'a> {
     }
 
     fn caret(&self, unit: u64, nth: u8) -> Option<crate::Position> {
-        let moved = self.draft.carets.iter().rev();
+        let before = self
+            .draft
+            .before
+            .iter()
+            .flat_map(|it| it.carets.iter().rev());
+        let moved = self.draft.carets.iter().rev().chain(before);
         let mut moved = moved.filter(|(of, which, _)| (*of, *which) == (unit, nth));
         let key = match moved.next() {
             Some((_, _, key)) => *key,
@@ -376,11 +355,9 @@ impl<'a> Undoing<'a> {
                     }
                 }
                 TouchedItem::Root => {
-                    let root = self
-                        .draft
-                        .root
-                        .get_or_insert_with(|| self.draft.base.root.clone());
+                    let mut root = self.draft.root().to_vec();
                     root.iter_mut().for_each(|it| reverse(&mut it.by));
+                    self.draft.root = Some(root);
                 }
             }
         }
@@ -825,7 +802,7 @@ impl<'a> Undoing<'a> {
     }
 
     fn update_root(&mut self) -> UndoResult {
-        let root = self.draft.root.as_deref().unwrap_or(&self.draft.base.root);
+        let root = self.draft.root();
         let after = match root.iter().rfind(|it| it.by.is_in_effect()) {
             Some(last) => last.after.clone(),
             None => root.first().and_then(|first| first.before.clone()),
