@@ -880,17 +880,21 @@ fn undoing(records: Vec<CommitRecord>) -> Vec<UndoingCommit> {
     let mut of_units: HashMap<*const EditUnit, Vec<u64>, Secret> = HashMap::default();
     let undoing = |record: &CommitRecord| {
         step();
-        let mut undone = record.edits.undone.to_vec();
+        // Others than these name the version 0 if their code has an inverse.
+        let is_redo = record.is_redo();
+        let mut undone = is_redo.map_or(Vec::new(), |_| record.edits.undone.to_vec());
         for unit in record.reversed.iter().flat_map(|entry| entry.all_units()) {
-            let versions = of_units.get(&Arc::as_ptr(unit));
-            undone.extend(versions.into_iter().flatten().inspect(|_| step()));
+            match of_units.get(&Arc::as_ptr(unit)) {
+                Some(versions) => undone.extend(versions.iter().inspect(|_| step())),
+                // An earlier one, of which the first is enough.
+                None => undone.push(unit.number()),
+            }
         }
         if let Some(unit) = &record.unit {
             let versions = of_units.entry(Arc::as_ptr(unit)).or_default();
             versions.push(record.edits.version);
         }
-        let is_redo = record.is_redo() == Some(true);
-        Some((record.commit.clone()?, undone, is_redo))
+        Some((record.commit.clone()?, undone, is_redo == Some(true)))
     };
     // The records keep the units, so no two of these have one address.
     records.iter().filter_map(undoing).collect()

@@ -16,6 +16,7 @@ mod positions;
 mod random;
 mod recorded;
 mod refusals;
+mod same_ids;
 mod scope_model;
 mod scope_names;
 mod scopes;

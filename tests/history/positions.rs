@@ -12,7 +12,7 @@ use super::{run, type_in};
 use crate::common::{Dice, SESSION};
 
 /// A store that keeps its commits, with texts in a paragraph.
-fn keeping(texts: &[&str]) -> DataStore {
+pub(super) fn keeping(texts: &[&str]) -> DataStore {
     let options = StoreOptions::new().session(SESSION).kept_commits(1 << 24);
     let store = DataStore::with_options(options);
     let mut transaction = store.begin("setup").unwrap();
@@ -24,7 +24,7 @@ fn keeping(texts: &[&str]) -> DataStore {
 }
 
 /// An editor of a store that keeps its commits and has a text node `t`.
-fn with_text(text: &str) -> Editor {
+pub(super) fn with_text(text: &str) -> Editor {
     let store = keeping(&[]);
     let editor = Editor::new(store, "ann");
     let text = text_node("inline-text", text).with_id("t");
@@ -32,7 +32,7 @@ fn with_text(text: &str) -> Editor {
     editor
 }
 
-fn mapped(editor: &Editor, version: u64, offset: usize, side: Side) -> MappedPosition {
+pub(super) fn mapped(editor: &Editor, version: u64, offset: usize, side: Side) -> MappedPosition {
     let (store, position) = (editor.store(), Position::new("t", offset));
     store
         .snapshot()
@@ -231,7 +231,7 @@ fn returns_after_deletions(text: &str, deleted: &[(usize, usize)]) {
 }
 
 /// Compares all positions of a text that is again what it was.
-fn returns(editor: &Editor, version: u64, expected: &str, what: &str) {
+pub(super) fn returns(editor: &Editor, version: u64, expected: &str, what: &str) {
     assert_eq!(super::text(editor), expected);
     let len = expected.chars().count();
     let before = (1..=len).map(|offset| (offset, Side::Before));
@@ -522,7 +522,7 @@ fn edit(editors: &[Editor; 2], letters: &mut impl Iterator<Item = char>, dice: &
     });
 }
 
-fn given(name: &str) -> Option<u64> {
+pub(super) fn given(name: &str) -> Option<u64> {
     std::env::var(name).ok()?.parse().ok()
 }
 

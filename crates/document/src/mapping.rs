@@ -86,9 +86,13 @@ impl Snapshot {
     /// or of the cursor of a client.
     ///
     /// The position follows the commits between the two versions, as [`Position::mapped`]
-    /// describes. Text that an undo brings back has its positions again. In four cases they stay
+    /// describes. Text that an undo brings back has its positions again. In five cases they stay
     /// deleted:
     ///
+    /// - A node comes back, and none of the undone commits created, edited or deleted it after
+    ///   `from_version`: it can be another node that had the same id. The commits of an undo that
+    ///   ran code are not known after a restart. Such an undo brings back the only deleted node
+    ///   with the id, and none of several.
     /// - The text of a deleted node comes back in another node.
     /// - Beside the text there were more than some hundred other edits.
     /// - Only a part of what an undo seems to bring back comes back, because another undo had no
@@ -189,7 +193,7 @@ impl TrackedPosition {
     /// Follows the changes of a commit. It undid or redid the commits of some versions, if any.
     pub fn follow(&mut self, version: u64, changes: &[Change], undone: &[u64], is_redo: bool) {
         let is_undo = !undone.is_empty();
-        self.letters.begin(version, undone);
+        self.letters.begin(version, undone, is_redo);
         for change in changes {
             let Position { node_id, offset } = &self.position;
             self.letters.trim(node_id, *offset);

@@ -95,8 +95,9 @@ pub(super) struct Letters {
     deleted_at: Option<u64>,
     /// Whether the present commit has edited the texts.
     is_edited: bool,
-    /// The versions that the present commit undoes or redoes.
-    undone: HashSet<u64, Secret>,
+    /// The versions whose effect the present commit takes back, and those whose effect it repeats.
+    taken_back: HashSet<u64, Secret>,
+    repeated: HashSet<u64, Secret>,
     /// The version of the present commit. An undo of an undo or a redo names that commit.
     version: u64,
 }
@@ -111,15 +112,37 @@ impl Letters {
             effects: Effects::default(),
             deleted_at: None,
             is_edited: false,
-            undone: HashSet::default(),
+            taken_back: HashSet::default(),
+            repeated: HashSet::default(),
             version: 0,
         }
     }
 
     /// Begins a commit that undid or redid the commits of some versions, if any.
-    pub(super) fn begin(&mut self, version: u64, undone: &[u64]) {
-        self.undone = undone.iter().copied().collect();
+    pub(super) fn begin(&mut self, version: u64, undone: &[u64], is_redo: bool) {
         self.version = version;
+        self.taken_back.clear();
+        self.repeated.clear();
+        let Effects {
+            known, reversed, ..
+        } = &self.effects;
+        for of in undone {
+            // A redo names the edit itself if its undo changed nothing, and was no commit.
+            let repeats = is_redo && known.contains(of) && !reversed.contains_key(of);
+            let it = if repeats {
+                &mut self.repeated
+            } else {
+                &mut self.taken_back
+            };
+            it.insert(*of);
+            let edits = reversed.get(of).into_iter().flatten();
+            let it = if is_redo {
+                &mut self.repeated
+            } else {
+                &mut self.taken_back
+            };
+            it.extend(edits);
+        }
     }
 
     /// Whether the letter on the side of the position is deleted.
@@ -148,33 +171,61 @@ impl Letters {
     pub(super) fn leave(&mut self, id: &NodeId, text: &Text, has_position: bool) {
         let version = self.version;
         if let Some(tracked) = self.text_mut(id) {
+            tracked.by.insert(version);
             tracked.gone = Some(Gone {
                 text: text.clone(),
                 version,
                 has_position,
             });
+            self.effects.known.insert(version);
         }
     }
 
     /// Notes that a new node has an id. A deleted one with that id stays deleted.
     pub(super) fn begin_text(&mut self, id: &NodeId) {
         if self.texts.iter().any(|it| it.id == *id) && self.nth(id).is_none() {
-            self.texts.push(TrackedText::new(id.clone()));
+            let mut text = TrackedText::new(id.clone());
+            text.enter(self.version);
+            self.texts.push(text);
+            self.effects.known.insert(self.version);
         }
     }
 
-    /// Notes that an undo inserted a node again. Returns the text that it had when it was deleted.
-    /// Of several with the id it is the one whose deletion is undone, if that is known.
+    /// Notes that an undo or a redo inserted a node again. Returns the text that it had when it was
+    /// deleted, if it is one of the deleted ones with this id: the reversed commits have changed
+    /// that one, so that it can be in the document now.
     pub(super) fn come_back(&mut self, id: &NodeId) -> Option<Text> {
-        let undone = &self.undone;
-        let gone = self.texts.iter_mut().filter(|it| it.id == *id);
-        let gone = gone.filter(|it| it.gone.is_some());
-        let is_undone = |it: &&mut TrackedText| {
-            let version = it.gone.as_ref().map(|gone| gone.version);
-            version.is_some_and(|version| undone.contains(&version))
+        let (taken_back, repeated) = (&self.taken_back, &self.repeated);
+        steps(1 + taken_back.len() + repeated.len());
+        let may_return = |it: &&mut TrackedText| {
+            let is_in = |of: &HashSet<u64, Secret>, version: Option<u64>| {
+                version.is_some_and(|version| of.contains(&version))
+            };
+            let left = it.gone.as_ref().map(|gone| gone.version);
+            let may_be_there = !is_in(taken_back, it.entered) && !is_in(repeated, left);
+            it.id == *id && left.is_some() && may_be_there
         };
-        // Of the others it is the last one.
-        let text = gone.max_by_key(is_undone)?;
+        let mut gone = self.texts.iter_mut().filter(may_return);
+        let found = match taken_back.iter().chain(repeated).all(|it| *it == 0) {
+            // A stored commit does not say what it undoes if it ran code.
+            true => gone.next().filter(|_| gone.next().is_none()),
+            false => {
+                let is_changed = |it: &&mut TrackedText| {
+                    !it.by.is_disjoint(taken_back) || !it.by.is_disjoint(repeated)
+                };
+                // Of several it is the one whose deletion is taken back.
+                let is_left = |it: &&mut TrackedText| {
+                    let version = it.gone.as_ref().map(|gone| gone.version);
+                    version.is_some_and(|version| taken_back.contains(&version))
+                };
+                gone.filter(is_changed).max_by_key(is_left)
+            }
+        };
+        let Some(text) = found else {
+            self.begin_text(id);
+            return None;
+        };
+        text.enter(self.version);
         text.gone.take().map(|gone| gone.text)
     }
 
@@ -193,6 +244,7 @@ impl Letters {
     pub(super) fn splice(&mut self, id: &NodeId, splice: Splice<'_>, version: u64, is_undo: bool) {
         if let Some(text) = self.text_mut(id) {
             text.splice(splice, version, is_undo);
+            text.by.insert(version);
             self.effects.known.insert(version);
             self.is_edited = true;
         }

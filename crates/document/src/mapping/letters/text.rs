@@ -1,11 +1,13 @@
 //! The text of a node as runs of letters.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
 use super::Splice;
+use crate::hashing::Secret;
 use crate::steps::steps;
 use crate::{NodeId, Text};
 
@@ -80,6 +82,10 @@ fn byte_of(text: &str, letter: usize) -> usize {
 pub(super) struct TrackedText {
     pub(super) id: NodeId,
     pub(super) runs: Vec<Run>,
+    /// The version that inserted the node last.
+    pub(super) entered: Option<u64>,
+    /// The versions that inserted it, edited it or deleted it.
+    pub(super) by: HashSet<u64, Secret>,
     /// What is known of the node since it was deleted. Another one can have its id then.
     pub(super) gone: Option<Gone>,
 }
@@ -99,8 +105,16 @@ impl TrackedText {
         Self {
             id,
             runs: Vec::new(),
+            entered: None,
+            by: HashSet::default(),
             gone: None,
         }
+    }
+
+    /// Notes that a version inserts the node.
+    pub(super) fn enter(&mut self, version: u64) {
+        self.entered = Some(version);
+        self.by.insert(version);
     }
 
     /// The index of the run that begins at an offset, behind the deleted letters that are there.
