@@ -6,7 +6,7 @@ use doclock::document::{Position, Selection, Side};
 use doclock::events::Receiver;
 use doclock::history::{HistoryEvent, HistoryMode, HistoryOptions};
 use doclock::{
-    DataStore, Draft, Editor, NodeId, Snapshot, StoreOptions, View, dsl::*, transaction::Operation,
+    DataStore, Editor, NodeId, Snapshot, StoreOptions, View, dsl::*, transaction::Operation,
 };
 
 use super::run;
@@ -14,7 +14,7 @@ use crate::common::{Dice, SESSION, seed};
 
 /// Editors of a store that keeps its commits and has three texts in a paragraph. Each commit of
 /// them is an entry.
-fn editors<const N: usize>() -> [Editor; N] {
+pub(super) fn editors<const N: usize>() -> [Editor; N] {
     let options = StoreOptions::new().session(SESSION).kept_commits(1 << 24);
     let store = DataStore::with_options(options);
     let texts = ["t1", "t2", "t3"].map(|id| text_node("inline-text", "Io and Europa").with_id(id));
@@ -213,139 +213,4 @@ fn undo_04_the_caret_of_an_entry_that_was_undone_at_once_returns_to_its_place() 
     run(&bob, insert_text(0, "z").on("t2"));
     ann.redo().commit().unwrap();
     assert_eq!(ann.selection(), Some(Selection::caret("t1", 6)));
-}
-
-fn place(editor: &Editor, redo: bool) -> Option<Position> {
-    let result = match redo {
-        true => editor.redo().commit(),
-        false => editor.undo().commit(),
-    };
-    let result = result.unwrap();
-    let of_changes = result.changes.first_place(&editor.store().snapshot());
-    assert_eq!(result.first_place.as_deref(), of_changes.as_ref());
-    of_changes
-}
-
-#[test]
-fn undo_04_the_changes_of_an_undo_say_where_the_first_one_is() {
-    let [ann] = editors();
-    let (undo, redo) = (false, true);
-    let at = |id: &str, offset| Some(Position::new(id, offset));
-    run(&ann, insert_text(2, "xy").on("t1"));
-    assert_eq!(place(&ann, undo), at("t1", 2));
-    assert_eq!(place(&ann, redo), at("t1", 2));
-    run(&ann, delete_node().on("t2"));
-    assert_eq!(place(&ann, undo), at("t2", 0));
-    assert_eq!(place(&ann, redo), at("t3", 0), "what follows it");
-    run(&ann, delete_node().on("t3"));
-    assert_eq!(place(&ann, undo), at("t3", 0));
-    assert_eq!(place(&ann, redo), at("t1", 0), "the last child");
-    run(&ann, delete_node().on("t1"));
-    assert_eq!(place(&ann, undo), at("t1", 0));
-    assert_eq!(place(&ann, redo), at("p", 0), "the parent");
-    run(&ann, delete_node().on("p"));
-    assert_eq!(place(&ann, undo), at("p", 0));
-    assert_eq!(place(&ann, redo), None);
-}
-
-/// A place moves along with the later changes, and one that is gone at the end is none.
-#[test]
-fn undo_04_the_first_place_is_one_of_the_document_after_all_changes() {
-    let [ann] = editors();
-    let edits = op(|on: &mut Draft| {
-        on.delete("t2")?;
-        on.insert_text("t3", 8, "x")?;
-        on.insert_text("t3", 0, "first ")
-    });
-    run(&ann, edits);
-    assert_eq!(place(&ann, false), Some(Position::new("t3", 0)));
-    // It follows the deleted text, and comes behind what is typed there then.
-    assert_eq!(place(&ann, true), Some(Position::new("t3", 6)));
-    run(
-        &ann,
-        op(|on: &mut Draft| {
-            on.insert_text("t1", 2, "x")?;
-            on.delete("t1")?;
-            on.insert_text("t3", 20, "y")
-        }),
-    );
-    assert_eq!(place(&ann, false), Some(Position::new("t3", 20)));
-    // The letter in the deleted text is nowhere, and the text before the next one.
-    assert_eq!(place(&ann, true), Some(Position::new("t3", 0)));
-}
-
-/// A new node can have the id of one that the changes delete.
-#[test]
-fn undo_04_the_first_place_is_in_the_text_that_has_the_id_now() {
-    let [ann] = editors();
-    let new = text_node("inline-text", "a").with_id("t1");
-    let edits = [
-        insert_text(13, "x").on("t1"),
-        delete_node().on("t1"),
-        add_child(new, 0).on("p"),
-    ];
-    ann.execute(edits).unwrap();
-    assert_eq!(place(&ann, false), Some(Position::new("t1", 0)));
-    assert_eq!(place(&ann, true), Some(Position::new("t1", 0)));
-}
-
-/// Its index is that among the children before the later changes.
-#[test]
-fn undo_04_the_first_place_of_a_removed_node_is_what_followed_it() {
-    let [ann] = editors();
-    let new = |id: &str| text_node("inline-text", "new").with_id(id);
-    let edits = [
-        add_child(new("x"), 0).on("p"),
-        add_child(new("y"), 2).on("p"),
-    ];
-    ann.execute(edits).unwrap();
-    assert_eq!(place(&ann, false), Some(Position::new("t2", 0)));
-    assert_eq!(place(&ann, true), Some(Position::new("x", 0)));
-    let cut = [
-        split_text_node(2).on("t3").named("r"),
-        delete_node().on(alias("r")),
-    ];
-    ann.execute(cut).unwrap();
-    ann.undo().commit().unwrap();
-    assert_eq!(place(&ann, true).map(|it| it.node_id), Some("t3".into()));
-}
-
-/// The first change is of a node without a parent, which is removed again: it was nowhere.
-#[test]
-fn undo_04_the_first_place_is_that_of_another_change_if_the_first_was_nowhere() {
-    let [ann] = editors();
-    let note = text_node("inline-text", "note").with_id("note");
-    ann.execute([
-        create(note),
-        insert_text(2, "x").on("t1"),
-        delete_node().on("note"),
-    ])
-    .unwrap();
-    ann.undo().commit().unwrap();
-    assert_eq!(place(&ann, true), Some(Position::new("t1", 2)));
-}
-
-/// A front end that is no Rust program has the place from the JSON.
-#[test]
-fn undo_04_the_json_of_an_undo_and_of_its_event_have_the_first_place() {
-    let [ann, bob] = editors();
-    let events = ann.store().subscribe();
-    run(&ann, insert_text(2, "xy").on("t1"));
-    run(&bob, insert_text(0, "z").on("t1"));
-    let undo = || ann.undo().idempotent("undo 1").commit().unwrap();
-    let redo = || ann.redo().commit().unwrap();
-    let results = [undo(), redo(), undo()];
-    let place = |value: serde_json::Value| value.get("firstPlace").cloned();
-    let of_result = |result| place(serde_json::to_value(result).unwrap());
-    let of_events = events.try_iter().map(|event| {
-        let event = serde_json::to_value(&event).unwrap();
-        place(event["commit"].clone())
-    });
-    let there = Some(serde_json::json!({"nodeId": "t1", "offset": 3}));
-    assert!(results[2].repeated, "the first result of the key");
-    let of_results = results.map(of_result);
-    assert_eq!(of_results, [there.clone(), there.clone(), there.clone()]);
-    let edits = [None, None];
-    let expected = edits.into_iter().chain([there.clone(), there]);
-    assert!(of_events.eq(expected), "an edit has none");
 }

@@ -6,6 +6,7 @@ mod common;
 mod carets;
 mod facts;
 mod filled;
+mod first_place;
 mod follow;
 mod groups;
 mod lag;

@@ -1,6 +1,6 @@
 //! The changes of a commit.
 
-use super::{Change, ChildPosition, Node, Position, SharedList, View};
+use super::{Change, ChildPosition, Position, SharedList, View};
 use crate::sequence_edit::SequenceEdit;
 use crate::steps::step;
 
@@ -21,10 +21,11 @@ impl SharedList<Change> {
     /// Returns the place of the first of these changes in the document `after` all of them: an
     /// interface scrolls there after an undo.
     ///
-    /// The place moves along with the later changes. If one of them removes its node, or the first
-    /// change does, it is the node that is there instead: the one that followed, or else the last
-    /// child of the parent, or the parent. A change that was nowhere in the document does not
-    /// count. Returns `None` if no change has a place. Takes time in proportion to the changes.
+    /// The place moves along with the later changes, also through splits and joins. If one of them
+    /// removes its node, or the first change does, it is the node that is there instead: the one
+    /// that followed, or else the last child of the parent, or the parent. A change that was
+    /// nowhere in the document does not count. Returns `None` if no change has a place. Takes time
+    /// in proportion to the changes.
     ///
     /// ```
     /// use doclock::document::Position;
@@ -45,21 +46,17 @@ impl SharedList<Change> {
             let offset = place.offset.min(len);
             Some(Position { offset, ..place })
         };
-        let mut place: Option<Position> = None;
+        let mut found: Option<(usize, Place)> = None;
         for (nth, change) in self.iter().enumerate() {
             step();
-            place = place.and_then(|place| place.after(change));
-            if place.is_some() {
-                continue;
-            }
-            if let Change::RemoveSubtree { at: Some(at), .. } = change
-                && let Some(parent) = after.node(&at.parent)
-            {
-                place = Some(instead_of(at, parent, &self[nth + 1..]));
-                break;
-            }
-            place = change.place();
+            found = found.and_then(|(since, place)| Some((since, place.after(change)?)));
+            found = found.or_else(|| Some((nth, Place::of(change)?)));
         }
+        let place = match found {
+            Some((_, Place::Text(position))) => Some(position),
+            Some((since, Place::Child(at))) => instead_of(&at, after, &self[since + 1..]),
+            None => None,
+        };
         let places = self.iter().rev().filter_map(Change::place);
         place
             .and_then(within)
@@ -67,27 +64,88 @@ impl SharedList<Change> {
     }
 }
 
-/// What is in the place of a removed child after later changes.
-fn instead_of(at: &ChildPosition, parent: &Node, later: &[Change]) -> Position {
-    let mut index = at.index;
-    for change in later {
-        step();
-        change.each_sequence_edit(|edit| {
-            if let SequenceEdit::Children(splice) = edit
-                && splice.id == at.parent
-                && splice.at < index
+/// A place of a change, which moves along with later changes.
+enum Place {
+    Text(Position),
+    /// Among the children of a node: one was removed there.
+    Child(ChildPosition),
+}
+
+impl Place {
+    fn of(change: &Change) -> Option<Self> {
+        match change {
+            Change::RemoveSubtree { at, .. } => at.clone().map(Self::Child),
+            _ => change.place().map(Self::Text),
+        }
+    }
+
+    /// The place after a change; `None` if its node is gone.
+    fn after(self, change: &Change) -> Option<Self> {
+        let mut at = match self {
+            Self::Text(position) => return position.after(change).map(Self::Text),
+            Self::Child(at) => at,
+        };
+        match change {
+            Change::RemoveSubtree { .. } if change.removes(&at.parent) => return None,
+            // The content of the child that followed is in another one now.
+            Change::JoinNodes {
+                id, at: end, place, ..
+            } if *place == at => {
+                return Some(match end.children {
+                    0 => Self::Text(Position::new(id.clone(), end.text)),
+                    index => Self::Child(ChildPosition {
+                        parent: id.clone(),
+                        index,
+                    }),
+                });
+            }
+            // The right half comes from before the place.
+            Change::SplitNode { place, .. } if *place == at => at.index += 1,
+            _ => change.each_sequence_edit(|edit| at.follow(edit)),
+        }
+        Some(Self::Child(at))
+    }
+}
+
+impl ChildPosition {
+    fn follow(&mut self, edit: SequenceEdit) {
+        match edit {
+            SequenceEdit::Children(splice)
+                if splice.id == self.parent && splice.at < self.index =>
             {
-                let removed = splice.removed.min(index - splice.at);
-                index = (index - removed).saturating_add(splice.inserted);
+                let removed = splice.removed.min(self.index - splice.at);
+                self.index = (self.index - removed).saturating_add(splice.inserted);
+            }
+            SequenceEdit::Split { id, at, right } if id == self.parent => {
+                if let Some(index) = self.index.checked_sub(at.children) {
+                    *self = Self {
+                        parent: right,
+                        index,
+                    };
+                }
+            }
+            SequenceEdit::Join { id, at, right } if right == self.parent => {
+                let index = at.children.saturating_add(self.index);
+                *self = Self { parent: id, index };
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What is in the place of a removed child, behind what later changes type there.
+fn instead_of(at: &ChildPosition, after: &impl View, later: &[Change]) -> Option<Position> {
+    let parent = after.node(&at.parent)?;
+    let children = parent.children();
+    let last = children.len().saturating_sub(1);
+    let node = children.get(at.index.min(last)).unwrap_or(parent.id());
+    let mut place = Position::new(node.clone(), 0);
+    for change in later.iter().inspect(|_| step()) {
+        change.each_sequence_edit(|edit| {
+            if matches!(edit, SequenceEdit::Text(_)) {
+                place.follow(&edit);
             }
         });
     }
-    let children = parent.children();
-    let last = children.len().saturating_sub(1);
-    let node = children.get(index.min(last)).unwrap_or(parent.id());
-    let mut place = Position::new(node.clone(), 0);
-    for change in later {
-        change.each_sequence_edit(|edit| place.follow(&edit));
-    }
-    place
+    Some(place)
 }
