@@ -8,6 +8,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::Path;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use doclock::document::{EditError, Mark, Node, NodeSpec, SplitPoint};
 use doclock::durable::{
@@ -409,17 +410,50 @@ fn durable_14_an_error_or_a_panic_of_the_callback_ends_the_open_and_frees_the_fi
     }
 }
 
+/// A read in a callback of an open that allows readers waited for that open, without end.
 #[test]
 fn durable_14_the_file_is_locked_while_it_is_read_early() {
     let folder = Folder::new();
     paragraphs(&folder, 3);
-    let (path, (sender, opened)) = (folder.path(), channel());
-    let options = later().before_load(move |_| {
-        sender.send(DataStore::open(&path).map(drop)).unwrap();
+    for options in [later(), later().allow_readers()] {
+        let (sender, results) = channel();
+        let (path, again) = (folder.path(), options.clone());
+        let attempt = move || {
+            let opened = [options.clone(), later()].map(|it| DataStore::open_with(&path, it));
+            let opened = opened.map(|it| it.map(drop));
+            let read = DurableFile::read(&path).map(drop);
+            sender.send((opened, read)).unwrap();
+        };
+        let [progress, early] = [attempt.clone(), attempt];
+        let options = again.progress(move |_| progress()).before_load(move |_| {
+            early();
+            Ok(())
+        });
+        let (path, (sender, end)) = (folder.path(), channel());
+        let open = move || sender.send(DataStore::open_with(path, options).map(drop));
+        std::thread::spawn(open);
+        let opened = end.recv_timeout(Duration::from_secs(60));
+        opened.expect("the open ends").unwrap();
+        let results: Vec<_> = results.try_iter().collect();
+        assert!(results.len() > 1);
+        let locked = || Err(OpenError::Locked);
+        for result in results {
+            assert_eq!(result, ([locked(), locked()], locked()));
+        }
+    }
+    // Another file can be read meanwhile, and this one when it is open.
+    let other = Folder::new();
+    let document = paragraphs(&other, 3);
+    let (path, (sender, read)) = (other.path(), channel());
+    let options = later().allow_readers().before_load(move |_| {
+        let file = DurableFile::read(&path)?;
+        sender.send(file.document().clone()).unwrap();
         Ok(())
     });
-    folder.open_with(options);
-    assert_eq!(opened.recv(), Ok(Err(OpenError::Locked)));
+    let store = folder.open_with(options);
+    assert_eq!(read.recv().unwrap(), document);
+    let file = DurableFile::read(folder.path()).unwrap();
+    assert_eq!(*file.document(), store.snapshot());
 }
 
 /// Two nodes that name each other as parent, and a move into one of them.

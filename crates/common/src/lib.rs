@@ -54,6 +54,9 @@ pub mod last;
 pub mod millis;
 #[allow(missing_docs, missing_debug_implementations)]
 #[doc(hidden)]
+pub mod opening;
+#[allow(missing_docs, missing_debug_implementations)]
+#[doc(hidden)]
 pub mod packed;
 #[allow(
     missing_docs,

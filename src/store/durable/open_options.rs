@@ -157,7 +157,7 @@ impl DurableOptions {
     }
 
     /// Sets a callback for the progress of an open. It runs in the thread that opens, under no
-    /// lock.
+    /// lock. An open or a read of the same file in it returns [`OpenError::Locked`].
     pub fn progress(mut self, progress: impl Fn(OpenProgress) + Send + Sync + 'static) -> Self {
         self.progress = Arc::new(progress);
         self
@@ -180,8 +180,9 @@ impl DurableOptions {
     /// callback is not called for a new document, nor by a replica that becomes a store.
     ///
     /// If the callback returns an error, the open returns it. If it panics, the panic resumes. In
-    /// both cases nothing is open, and the file keeps every byte. An open of the same file in the
-    /// callback returns [`OpenError::Locked`].
+    /// both cases nothing is open, and the file keeps every byte. An open or a read of the same
+    /// file in the callback returns [`OpenError::Locked`]. Other threads and processes that read
+    /// the file wait for the open, so the callback must not wait for them.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, durable::DurableOptions};

@@ -131,6 +131,7 @@ impl RedbJournal {
         }
         let file = OpenOptions::new().read(true).write(true).open(path)?;
         let place = FilePlace::of(path, &file)?;
+        let _opens = place.opens();
         let backend = guarded(|| FileBackend::new(file))?;
         let mut journal = Self::open_storage(backend, readers, checking)?;
         journal.place = Some(place);

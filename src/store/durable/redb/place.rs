@@ -10,6 +10,8 @@ use std::fs::{self, File, Metadata};
 use std::io;
 use std::path::{Path, PathBuf, absolute};
 
+use doclock_common::opening::{FileIdentity, OpensFile};
+
 use super::check_kind;
 use crate::store::durable::{JournalError, JournalErrorKind, OpenError};
 
@@ -74,9 +76,6 @@ pub(super) struct FilePlace {
     identity: FileIdentity,
 }
 
-/// The device and the inode of a file, where there are such numbers.
-type FileIdentity = Option<(u64, u64)>;
-
 impl FilePlace {
     pub(super) fn of(path: &Path, file: &File) -> io::Result<Self> {
         Ok(Self {
@@ -84,6 +83,16 @@ impl FilePlace {
             path: absolute(path)?,
             identity: identity(&file.metadata()?),
         })
+    }
+
+    /// Notes that the thread is opening it, until the result is dropped.
+    pub(super) fn opens(&self) -> OpensFile {
+        OpensFile::note(self.identity)
+    }
+
+    /// Whether the thread is opening the file at a path: to wait for that would never end.
+    pub(super) fn is_opening(path: &Path) -> io::Result<bool> {
+        Ok(OpensFile::is_noted(identity(&fs::metadata(path)?)))
     }
 
     /// Looks whether the file is there and has this length. Takes microseconds, beside the sync of

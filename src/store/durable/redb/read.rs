@@ -7,7 +7,8 @@ use redb::backends::FileBackend;
 use redb::{Database, ReadOnlyDatabase, ReadableDatabase};
 
 use super::{
-    CACHE, HeldStorage, Readers, RedbJournal, failed, find, guarded, is_ours, load, reporting,
+    CACHE, FilePlace, HeldStorage, Readers, RedbJournal, failed, find, guarded, is_ours, load,
+    reporting,
 };
 use crate::store::durable::{JournalError, OpenError, StoredPart};
 
@@ -28,7 +29,9 @@ impl RedbReader {
         let open = || guarded(|| FileBackend::new(File::open(path)?));
         let storage = HeldStorage::of_read_file(open()?)?;
         match RedbJournal::open_held(storage, Readers::Refused, reporting(progress)) {
-            Err(OpenError::Locked) => beside(open()?).map(Self::Beside),
+            Err(OpenError::Locked) if !FilePlace::is_opening(path)? => {
+                beside(open()?).map(Self::Beside)
+            }
             opened => opened.map(Self::Alone),
         }
     }
