@@ -375,10 +375,15 @@ fn a_long_hold_among_brief_ones_is_reported_and_counts() {
         thread::yield_now();
     }
     drop(held);
-    let reported = next(&reports);
+    // On a busy machine a brief one can be long, too.
+    let is_bens = |it: &SlowReport| {
+        it.holder
+            .as_ref()
+            .is_some_and(|it| it.owner_id.as_str() == "ben")
+    };
+    let mut all = std::iter::repeat_with(|| next(&reports));
+    let reported = all.find(is_bens).unwrap();
     assert!(matches!(reported.slow, SlowRequest::Hold { ended: true }));
-    let holder = reported.holder.as_ref().unwrap();
-    assert_eq!(holder.owner_id.as_str(), "ben", "{reported}");
     let longest = store.lock_stats().hold.max;
     assert!(longest >= threshold, "{longest:?}");
 }

@@ -148,7 +148,8 @@ fn pool_08_a_document_that_does_not_exist_takes_no_slot() {
     assert!(documents.get_existing("notes").no_wait().wait().is_ok());
     assert_eq!(count.opens(), 1);
     // An open document is granted without a look.
-    let other = documents.get("other").wait().unwrap();
+    let other = documents.get("other").timeout(Duration::from_secs(60));
+    let other = other.wait().unwrap();
     assert!(documents.get_existing("other").wait().is_ok());
     drop(other);
 }

@@ -20,7 +20,7 @@ fn async_01_a_version_is_waited_for_in_a_task() {
     let durable = Task::new(store.wait_durable(version)).finish();
     assert_eq!(durable, Ok(1));
     let limit = Some(Duration::from_millis(20));
-    let never = Task::waiting(store.wait_durable(2).timeout(limit));
+    let never = Task::new(store.wait_durable(2).timeout(limit));
     let error = never.finish().unwrap_err();
     assert!(
         matches!(error, DurabilityError::Timeout { version: 2, .. }),

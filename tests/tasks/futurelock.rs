@@ -191,14 +191,16 @@ fn async_03_the_futurelock_program_ends_with_batches() {
 
 #[test]
 fn async_03_the_futurelock_program_with_guards_ends_in_an_error_that_names_it() {
-    let options = StoreOptions::new().lock_timeout(Duration::from_millis(50));
-    let store = DataStore::with_options(options);
+    let (clock, limit) = (ManualClock::new(), Duration::from_secs(1));
+    let options = StoreOptions::new().clock(clock.clock());
+    let store = DataStore::with_options(options.lock_timeout(limit));
     let guard = store.lock("background").unwrap();
     let first = store
         .request("first")
         .options(AcquireOptions::new().no_timeout());
     let program = Task::waiting(futurelock(first, store.request("second")));
     drop(guard);
+    clock.advance(limit);
     let error = program.finish().unwrap_err().to_string();
     assert!(
         error.contains("of first from tests/tasks/futurelock.rs"),

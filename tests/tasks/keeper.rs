@@ -39,8 +39,8 @@ fn async_03_code_that_blocks_the_keeper_holds_up_no_timeout() {
     let (code, end) = blocking();
     let running = Task::waiting(manager.transaction([code]));
     drop(guard);
-    let waiting = Task::waiting(store.request("task").options(short()));
-    let error = waiting.finish().unwrap_err();
+    let timed_out = Task::new(store.request("task").options(short()));
+    let error = timed_out.finish().unwrap_err();
     assert!(matches!(error, LockError::Timeout(_)), "{error}");
     end.send(()).unwrap();
     running.finish().unwrap();

@@ -303,17 +303,17 @@ impl Drop for Fragile {
 
 #[test]
 fn async_01_a_key_that_panics_when_the_keeper_drops_it_holds_up_no_other_timeout() {
+    let (clock, limit) = (ManualClock::new(), Duration::from_secs(1));
     let options = LimiterOptions::<Fragile>::new(1).global_limit(1);
-    let limiter = InFlightLimiter::with_options(options);
+    let limiter = InFlightLimiter::with_options(options.clock(clock.clock()));
     let held = limiter.request(Fragile(0)).wait().unwrap();
     let calls: Vec<_> = (1..4)
         .map(|key| {
-            let call = limiter
-                .request(Fragile(key))
-                .timeout(Duration::from_millis(20));
+            let call = limiter.request(Fragile(key)).timeout(limit);
             Task::waiting(call.into_future())
         })
         .collect();
+    clock.advance(limit);
     for mut call in calls {
         eventually("it times out", || call.is_woken());
         let error = call.poll().unwrap().unwrap_err();

@@ -127,7 +127,7 @@ fn async_01_tasks_wait_for_a_lossless_subscriber_in_the_line_of_threads() {
     let journal = store.subscription().lossless(0).all();
     let manager = TransactionManager::new(store.clone());
     manager.execute(note()).unwrap();
-    let late = Task::waiting(manager.transaction(create(element("list", []))));
+    let late = Task::new(manager.transaction(create(element("list", []))));
     let error = late.finish().unwrap_err().to_string();
     assert!(error.contains("lossless subscriber"), "{error}");
     store.set_lock_timeout(None);
