@@ -10,6 +10,7 @@ use super::table::Unused;
 use super::waits::{NameTurn, Waits, run_as};
 use super::{Document, Documents, Opening, PoolError};
 use crate::lock::{LockRequest, RequestContext};
+use crate::sync::thread_number;
 
 /// A request for a document: [`Documents::get`].
 pub struct DocumentRequest<T> {
@@ -90,7 +91,7 @@ impl<T: Send + Sync + 'static> LockRequest for DocumentRequest<T> {
         } = self.document;
         let shared = documents.shared();
         let waits = Waits::new(shared, &name, context);
-        let turn = waits.for_name().await?;
+        let mut turn = waits.for_name().await?;
         let (slot, before) = loop {
             if let Some(in_use) = shared.begin_use(&name) {
                 return Ok(Document::new(in_use, &documents));
@@ -103,7 +104,7 @@ impl<T: Send + Sync + 'static> LockRequest for DocumentRequest<T> {
             // holder of its name can add it.
             if !waits.for_close().await? {
                 if self.only_existing {
-                    waits.for_existing().await?;
+                    turn = waits.for_existing(turn).await?;
                 }
                 break (waits.for_slot().await?, None);
             }
@@ -158,9 +159,11 @@ impl<T: Send + Sync + 'static> LockRequest for CloseRequest<T> {
                 }
                 Unused::Removed(removed) => {
                     let closer = Arc::clone(shared);
-                    // The turn goes along: if the future is dropped, the name stays taken until
-                    // the file is closed.
-                    let closed = waits.run(move || (closer.close(removed), turn));
+                    // If the future is dropped, the name stays taken until the close.
+                    let closed = waits.run(move || {
+                        turn.bind(thread_number());
+                        (closer.close(removed), turn)
+                    });
                     let (closed, taken) = closed.await?;
                     turn = taken;
                     let name = || name.to_string();

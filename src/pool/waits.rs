@@ -15,6 +15,7 @@ use super::slots::OpenDocuments;
 use crate::caught::{CaughtPanic, catch};
 use crate::lock::keyed::{ExecutionError, Reservation};
 use crate::lock::{LockError, Mailbox, RequestContext, WaiterKind};
+use crate::sync::thread_number;
 use crate::time::{Deadline, MonotonicTime};
 
 /// The turn at the name of a document.
@@ -99,13 +100,18 @@ impl<'a, T: Send + Sync + 'static> Waits<'a, T> {
         }
     }
 
-    /// Looks whether the document exists, where the pool knows how.
-    pub(super) async fn for_existing(&self) -> Result<(), PoolError> {
+    /// Looks whether the document exists, where the pool knows how, in the turn of its name.
+    pub(super) async fn for_existing(&self, mut turn: NameTurn) -> Result<NameTurn, PoolError> {
         let Some(find) = self.shared.options.find.clone() else {
-            return Ok(());
+            return Ok(turn);
         };
         let name = self.name.clone();
-        self.run(move || find(&name)).await?
+        let look = move || {
+            turn.bind(thread_number());
+            (find(&name), turn)
+        };
+        let (found, turn) = self.run(look).await?;
+        found.map(|()| turn)
     }
 
     /// Waits for a slot. A request that may not wait takes that of an idle document instead.

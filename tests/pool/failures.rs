@@ -3,6 +3,7 @@
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -160,6 +161,74 @@ fn pool_06_an_opener_that_requests_its_own_document_gets_an_error() {
         Task::new(documents.get("notes")).finish().unwrap_err(),
     ];
     for error in errors {
+        let is_own = matches!(error, PoolError::Lock(LockError::Reentrant { .. }));
+        assert!(is_own, "{error:?}");
+    }
+    cell.lock().unwrap().take();
+}
+
+#[test]
+fn pool_06_a_look_for_a_document_that_requests_it_gets_an_error() {
+    let cell = Cell::<()>::default();
+    let own = Arc::clone(&cell);
+    let (sender, errors) = channel();
+    let exists = move |name: &str| {
+        if let Some(documents) = pool_in(&own) {
+            let limit = Duration::from_secs(20);
+            let same = documents.get(name).timeout(limit).wait().map(drop);
+            let closed = documents.close(name).timeout(limit).wait().map(drop);
+            sender.send([same, closed]).unwrap();
+        }
+        false
+    };
+    let options = PoolOptions::new(4).timeout(None).exists(exists);
+    let documents = Documents::new(options, |_| Ok((DataStore::new(), ())));
+    *cell.lock().unwrap() = Some(documents.clone());
+    let missing = [
+        documents.get_existing("notes").wait().unwrap_err(),
+        Task::new(documents.get_existing("notes"))
+            .finish()
+            .unwrap_err(),
+    ];
+    for error in missing {
+        assert_eq!(error.code(), "openMissing");
+        for error in errors.recv().unwrap().map(Result::unwrap_err) {
+            let is_own = matches!(error, PoolError::Lock(LockError::Reentrant { .. }));
+            assert!(is_own, "{error:?}");
+        }
+    }
+    cell.lock().unwrap().take();
+}
+
+/// A value beside a store whose drop requests the document that is being closed.
+struct Returning(Cell<Returning>, Sender<Result<(), PoolError>>);
+
+impl Drop for Returning {
+    fn drop(&mut self) {
+        if let Some(documents) = pool_in(&self.0) {
+            let limit = Duration::from_secs(20);
+            let again = documents.get("notes").timeout(limit).wait().map(drop);
+            self.1.send(again).unwrap();
+        }
+    }
+}
+
+#[test]
+fn pool_06_a_value_that_requests_its_document_while_that_is_closed_gets_an_error() {
+    let (cell, (sender, errors)) = (Cell::<Returning>::default(), channel());
+    let own = Arc::clone(&cell);
+    let documents = Documents::new(PoolOptions::new(4).timeout(None), move |_| {
+        let value = Returning(Arc::clone(&own), sender.clone());
+        Ok((DataStore::new(), value))
+    });
+    *cell.lock().unwrap() = Some(documents.clone());
+    for is_task in [false, true] {
+        documents.get("notes").wait().unwrap();
+        drop(match is_task {
+            false => documents.close("notes").wait().unwrap(),
+            true => Task::new(documents.close("notes")).finish().unwrap(),
+        });
+        let error = errors.recv().unwrap().unwrap_err();
         let is_own = matches!(error, PoolError::Lock(LockError::Reentrant { .. }));
         assert!(is_own, "{error:?}");
     }

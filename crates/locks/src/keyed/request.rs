@@ -177,12 +177,16 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         if self.waits.is_some() {
             blocking(self.wait_for_turn(WaiterKind::Thread))?;
         }
-        let (hold, thread) = (self.hold, thread_number());
-        if self.thread != thread {
-            self.shared.bind(hold, thread);
-        }
+        self.bind(thread_number());
         self.is_used = true;
-        Ok(self.shared.execute(hold, task))
+        Ok(self.shared.execute(self.hold, task))
+    }
+
+    #[doc(hidden)] // Binds the turn, which has waited, to a thread.
+    pub fn bind(&mut self, thread: u64) {
+        if std::mem::replace(&mut self.thread, thread) != thread {
+            self.shared.bind(self.hold, thread);
+        }
     }
 
     /// Waits for the turn in a task, executes the given future, and releases the key.
@@ -206,15 +210,12 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
                 Box::pin(self.wait_for_turn(WaiterKind::Task));
             wait.await?;
         }
-        let hold = self.hold;
-        if self.thread != 0 {
-            self.shared.bind(hold, 0);
-        }
+        self.bind(0);
         // Dropped after the release of the key: that is code of users.
         let mut task = pin!(task);
         let ended = run_to_end(task.as_mut()).await;
         self.is_used = true;
-        Ok(self.shared.end_with(hold, ended))
+        Ok(self.shared.end_with(self.hold, ended))
     }
 
     pub(super) async fn wait_for_turn(&mut self, waits_as: WaiterKind) -> Result<(), LockError> {
@@ -225,8 +226,7 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         if waits_as == WaiterKind::Thread && self.thread == 0 {
             waits.refuse_self()?;
         }
-        let cancel = self.cancel.as_ref();
-        waits.wait_for_grant(waits_as, cancel).await?;
+        waits.wait_for_grant(waits_as, self.cancel.as_ref()).await?;
         if waits_as == WaiterKind::Task {
             self.shared.bind(self.hold, 0);
         }
