@@ -60,7 +60,7 @@ impl FifoLock {
 
 impl LockState {
     fn position_of(&self, owner: &OwnerId) -> Option<RequestPosition> {
-        let is_meant = |waiter: &LockWaiter| waiter.request.head().requester().owner == owner;
+        let is_meant = |waiter: &LockWaiter| waiter.source().owner == *owner;
         let mut queued = self.queue.waiting();
         match queued.find(|(_, waiter)| is_meant(waiter)) {
             Some((ticket, waiter)) => Some(waiter.position_at(Some(ticket))),

@@ -249,7 +249,7 @@ impl FifoLock {
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         let ((), queue) = self.0.read_queue(
             |_, _| (),
-            |state, (_, waiter, position), now| state.entry(waiter, position, now),
+            |_, (_, waiter, position), now| waiter.entry(self.0.lock, position, now),
         );
         queue
     }
@@ -259,7 +259,7 @@ impl FifoLock {
     pub fn lock_stats(&self) -> LockStats {
         let (stats, queue) = self.0.read_queue(
             |state, now| state.stats(now),
-            |state, (_, waiter, position), now| state.entry(waiter, position, now),
+            |_, (_, waiter, position), now| waiter.entry(self.0.lock, position, now),
         );
         LockStats { queue, ..stats }
     }
@@ -430,9 +430,10 @@ impl FifoLock {
                     let grant = self.0.take(state, requester.hold_limit, || None);
                     return Ok(Requested::Granted(grant));
                 }
-                state.refuse_reentry(requester, CapacityPart::Whole, now)?;
+                let (owner, part) = (requester.owner, CapacityPart::Whole);
+                state.refuse_reentry(owner, requester.thread, part, now)?;
                 if !state.may_wait(how) {
-                    return Err(state.refuse_wait(requester, CapacityPart::Whole, how, None, now));
+                    return Err(state.refuse_wait(owner, part, how, None, now));
                 }
                 let request = Arc::clone(request);
                 let waiting_at = state.join_queue(request, how.priority, None, now);

@@ -9,7 +9,7 @@ use smol_str::SmolStr;
 
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::millis;
-use crate::request::{RequestSource, Requester};
+use crate::request::RequestSource;
 use crate::sampling::HoldStart;
 use crate::show::{Millis, Named};
 use crate::time::MonotonicTime;
@@ -111,24 +111,6 @@ pub struct QueueEntry {
     pub label: Option<SmolStr>,
     /// The source code location of the request.
     pub call_site: CallSite,
-}
-
-impl QueueEntry {
-    pub(super) fn of(
-        id: LockId,
-        requester: &Requester<'_>,
-        waited: Duration,
-        position: usize,
-    ) -> Self {
-        Self {
-            lock_id: id,
-            owner_id: requester.owner.clone(),
-            wait_time: waited,
-            position,
-            label: requester.label.cloned(),
-            call_site: requester.call_site.into(),
-        }
-    }
 }
 
 /// Says for which request a holder was revoked, within a sentence.

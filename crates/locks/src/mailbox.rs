@@ -10,7 +10,7 @@ use crate::sync::{Condvar, Hint, Mutex, MutexGuard, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
 /// A waiter that receives one outcome: a thread waits for it, or a task polls it.
-pub trait Waiter: Send + Sync + 'static {
+pub trait Recipient: Send + Sync + 'static {
     type Outcome: Send + 'static;
 
     fn mailbox(&self) -> &Mailbox<Self::Outcome>;
@@ -179,7 +179,7 @@ impl<O: Send + 'static> Sleeper for Mailbox<O> {
     }
 }
 
-impl<O: Send + 'static> Waiter for Mailbox<O> {
+impl<O: Send + 'static> Recipient for Mailbox<O> {
     type Outcome = O;
 
     fn mailbox(&self) -> &Self {
@@ -190,7 +190,7 @@ impl<O: Send + 'static> Waiter for Mailbox<O> {
 /// Wakes a waiter whenever its clock is moved.
 pub(super) struct ClockListener<W>(pub(super) Arc<W>);
 
-impl<W: Waiter> TimeListener for ClockListener<W> {
+impl<W: Recipient> TimeListener for ClockListener<W> {
     /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
     /// its last look and its sleep.
     fn time_advanced(&self) {

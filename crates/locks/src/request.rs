@@ -1,4 +1,6 @@
-//! One waiting request: its owner, its work, and how its outcome is delivered.
+//! A request, for each type of lock: who makes it ([`RequestSource`]), what is asked
+//! ([`RequestHead`]), its place in a queue ([`Waiter`]), its work, and how its outcome is
+//! delivered.
 //!
 //! [`Waiting`] is all that a lock needs of a waiter, which is a thread or a task. A request has its
 //! own mutex: a woken thread need not lock the lock's again.
@@ -7,19 +9,20 @@ use std::convert::Infallible;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use smol_str::SmolStr;
 
 use super::keeper::LeftWork;
-use super::mailbox::{Mailbox, Rest, Waiter};
+use super::mailbox::{Mailbox, Recipient, Rest};
 use super::options::RequestLimit;
 use super::wait::{WaitDeadline, WaiterKind};
 use super::wake_chain::Sleeper;
-use super::{Grant, LockError};
+use super::{Grant, LockError, LockInfo, QueueEntry, TimeoutEvidence};
 use crate::caught::{CaughtPanic, catch, dispose};
-use crate::id::OwnerId;
+use crate::id::{LockId, OwnerId};
 use crate::sync::{Mutex, rank};
-use crate::time::Deadline;
+use crate::time::{Deadline, MonotonicTime};
 
 /// The description of a request, as the caller passes it.
 #[derive(Clone, Copy, Debug)]
@@ -214,8 +217,8 @@ pub(super) trait Waiting: Sleeper + Send + Sync {
 /// The description of a request in a queue, and of its work.
 #[derive(Debug)]
 pub(super) struct RequestHead {
-    source: RequestSource,
-    hold_limit: RequestLimit,
+    pub(super) source: RequestSource,
+    pub(super) hold_limit: RequestLimit,
     /// When its wait times out, for reports; the last moment if it has no limit.
     pub(super) deadline: Deadline,
     /// The timeout of a task: threads end their waits themselves. Set before the task waits.
@@ -253,13 +256,6 @@ impl RequestHead {
         }
     }
 
-    pub(super) fn requester(&self) -> Requester<'_> {
-        Requester {
-            hold_limit: self.hold_limit,
-            ..self.source.requester()
-        }
-    }
-
     /// Returns the timeout of a task, or that it has none. `None` for a thread.
     pub(super) fn task(&self) -> Option<WaitDeadline> {
         self.task.get().copied()
@@ -268,6 +264,60 @@ impl RequestHead {
     /// Whether a task has left it work, which must be done even if the task is not polled again.
     pub(super) fn is_left_by_task(&self) -> bool {
         self.has_work && self.task.get().is_some()
+    }
+}
+
+/// A request in a queue: for a lock, for nodes, for a key, or for the result of a task. `L` is what
+/// its type of lock keeps beside that.
+pub(super) struct Waiter<R: ?Sized = dyn Waiting, L = ()> {
+    /// The number of its id; the other part is the lock's.
+    pub(super) number: u64,
+    pub(super) since: MonotonicTime,
+    pub(super) more: L,
+    pub(super) request: Arc<R>,
+}
+
+impl<R: Waiting + ?Sized, L> Waiter<R, L> {
+    pub(super) fn source(&self) -> &RequestSource {
+        &self.request.head().source
+    }
+
+    fn id(&self, lock: u32) -> LockId {
+        let number = self.number;
+        LockId { number, lock }
+    }
+
+    /// Describes it at this position; 1 is the head of the queue.
+    pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
+        let source = self.source();
+        QueueEntry {
+            lock_id: self.id(lock),
+            owner_id: source.owner.clone(),
+            wait_time: now - self.since,
+            position,
+            label: source.label.clone(),
+            call_site: source.call_site.into(),
+        }
+    }
+
+    /// Describes it when it is about to fail, without the requests ahead of it.
+    pub(super) fn evidence(
+        &self,
+        lock: u32,
+        position: usize,
+        holder: LockInfo,
+        now: MonotonicTime,
+    ) -> TimeoutEvidence {
+        TimeoutEvidence {
+            id: self.id(lock),
+            owner: self.source().owner.clone(),
+            limit: Duration::ZERO,
+            waited: now - self.since,
+            position,
+            holder,
+            ahead: Vec::new(),
+            node: None,
+        }
     }
 }
 
@@ -339,7 +389,7 @@ impl<W: QueuedWork> Drop for Request<W> {
     }
 }
 
-impl<W: QueuedWork> Waiter for Request<W> {
+impl<W: QueuedWork> Recipient for Request<W> {
     type Outcome = Answered<W>;
 
     fn mailbox(&self) -> &Mailbox<Answered<W>> {

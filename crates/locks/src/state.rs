@@ -23,7 +23,7 @@ use super::holder_word::HeldWord;
 use super::node::{Granule, NodeWait, Scope};
 use super::options::RequestLimit;
 use super::report::SlowReport;
-use super::request::{LockOutcome, RequestOutcome, RequestSource, Requester, Waiting};
+use super::request::{LockOutcome, RequestOutcome, RequestSource, Waiter, Waiting};
 use super::sampling::{Measured, Pace, Sampling};
 use super::stats::{LockStats, Recorder};
 use super::wait::{Look, Reason};
@@ -345,7 +345,7 @@ impl LockState {
         }
         let waiter = loop {
             let mut waiter = self.queue.next()?;
-            match waiter.nodes.take() {
+            match waiter.more.nodes.take() {
                 None => break waiter,
                 Some(set) => self.admit(waiter, *set, now),
             }
@@ -357,12 +357,12 @@ impl LockState {
         let request = waiter.request;
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
-        let requester = request.head().requester();
-        self.holder.source.assign(&Requester {
-            thread: combiner.map_or(requester.thread, |combiner| combiner.thread),
-            ..requester
-        });
-        let overdue = self.overdue(requester.hold_limit, now);
+        let head = request.head();
+        self.holder.source.assign(&head.source.requester());
+        if let Some(combiner) = combiner {
+            self.holder.source.thread = combiner.thread;
+        }
+        let overdue = self.overdue(head.hold_limit, now);
         let measured = match combiner {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
             Some(_) if self.queue.is_empty() && overdue.is_none() => self.sampling.measure(|| now),
@@ -372,9 +372,9 @@ impl LockState {
         self.watch_holder(overdue);
         Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
-            None if request.head().is_left_by_task() => AfterUnlock::Leave(request, grant),
+            None if head.is_left_by_task() => AfterUnlock::Leave(request, grant),
             None => {
-                self.holder.source.untaken = request.head().task().is_some();
+                self.holder.source.untaken = head.task().is_some();
                 AfterUnlock::Answer(request, RequestOutcome::Granted(grant))
             }
         })
@@ -497,18 +497,7 @@ impl LockState {
 
     pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
-        waiting.map(move |(ahead, (_, waiter))| self.entry(waiter, ahead + 1, now))
-    }
-
-    pub(super) fn entry(
-        &self,
-        waiter: &LockWaiter,
-        position: usize,
-        now: MonotonicTime,
-    ) -> QueueEntry {
-        let requester = waiter.request.head().requester();
-        let waited = now - waiter.since;
-        QueueEntry::of(self.id(waiter.number), &requester, waited, position)
+        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
     }
 
     /// Returns metrics and state, without the list of waiting requests.

@@ -14,7 +14,7 @@ use super::CancelToken;
 use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
 use super::keeper::{KeeperSlot, Kept};
-use super::mailbox::{ClockListener, Waiter};
+use super::mailbox::{ClockListener, Recipient};
 use crate::caught::catch;
 use crate::sync::thread_number;
 use crate::threads::Waits;
@@ -147,7 +147,7 @@ impl WaiterKind {
     }
 
     #[doc(hidden)]
-    pub async fn wait<Q: WaitQueue, W: Waiter>(
+    pub async fn wait<Q: WaitQueue, W: Recipient>(
         self,
         queue: &Arc<Q>,
         waiter: &Arc<W>,
@@ -185,7 +185,7 @@ pub fn blocking<T>(code: impl Future<Output = T>) -> T {
 
 /// Waits until the request has its outcome, which happens exactly once. A waiter that times out
 /// withdraws its request and waits for the answer to that, so a grant that races it counts.
-fn wait<Q: WaitQueue, W: Waiter>(
+fn wait<Q: WaitQueue, W: Recipient>(
     queue: &Arc<Q>,
     waiter: &Arc<W>,
     cancel: Option<&CancelToken>,
@@ -220,7 +220,7 @@ fn attach<Q: WaitQueue>(token: &CancelToken, queue: &Arc<Q>, ticket: Q::Ticket) 
 
 /// The wait of a task, until its outcome. On drop, the request leaves the queue, or ends the grant
 /// that it has got.
-struct TaskWait<Q: WaitQueue, W: Waiter> {
+struct TaskWait<Q: WaitQueue, W: Recipient> {
     queue: Arc<Q>,
     waiter: Arc<W>,
     ticket: Q::Ticket,
@@ -229,7 +229,7 @@ struct TaskWait<Q: WaitQueue, W: Waiter> {
     is_over: bool,
 }
 
-impl<Q: WaitQueue, W: Waiter> TaskWait<Q, W> {
+impl<Q: WaitQueue, W: Recipient> TaskWait<Q, W> {
     fn begin(
         queue: &Arc<Q>,
         waiter: &Arc<W>,
@@ -254,7 +254,7 @@ impl<Q: WaitQueue, W: Waiter> TaskWait<Q, W> {
     }
 }
 
-impl<Q: WaitQueue, W: Waiter> Future for TaskWait<Q, W> {
+impl<Q: WaitQueue, W: Recipient> Future for TaskWait<Q, W> {
     type Output = W::Outcome;
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
@@ -266,7 +266,7 @@ impl<Q: WaitQueue, W: Waiter> Future for TaskWait<Q, W> {
     }
 }
 
-impl<Q: WaitQueue, W: Waiter> Drop for TaskWait<Q, W> {
+impl<Q: WaitQueue, W: Recipient> Drop for TaskWait<Q, W> {
     fn drop(&mut self) {
         if !self.is_over {
             self.waiter.mailbox().forget_task();

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use super::execution::Joiner;
 use super::shard::ShardState;
+use crate::id::OwnerId;
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Priority, Ticket, WaitList};
-use crate::request::{RequestSource, Requester, Waiting};
+use crate::request::{RequestSource, Requester, Waiter, Waiting};
 use crate::sampling::{HoldStart, Measured};
 use crate::time::MonotonicTime;
 use crate::{LockError, LockInfo, QueueEntry};
@@ -45,21 +46,15 @@ pub(super) struct KeyHolder<V> {
 /// The two queues of a key: requests for the key, and requests for the result of its task. The end
 /// of a task grants the first request of the one, and answers all requests of the other.
 pub(super) struct KeyQueues<V> {
-    pub(super) turns: WaitList<KeyedWaiter<dyn Waiting>>,
-    pub(super) joins: WaitList<KeyedWaiter<dyn Joiner<V>>>,
+    pub(super) turns: WaitList<Waiter>,
+    pub(super) joins: WaitList<Waiter<dyn Joiner<V>>>,
 }
 
 /// A wait for all requests of a shard that have a lower number.
 pub(super) struct Drain {
-    pub(super) waiter: KeyedWaiter<dyn Waiting>,
+    pub(super) waiter: Waiter,
     /// How many of them have not left, and have a higher number than the wait for all before this.
     pub(super) left: usize,
-}
-
-pub(super) struct KeyedWaiter<R: ?Sized> {
-    pub(super) number: u64,
-    pub(super) since: MonotonicTime,
-    pub(super) request: Arc<R>,
 }
 
 impl<V> KeyHolder<V> {
@@ -109,7 +104,7 @@ impl<V> KeyHolder<V> {
         self.queues.as_ref().map_or(0, |queues| queues.turns.len())
     }
 
-    pub(super) fn waiters(&self) -> impl Iterator<Item = &KeyedWaiter<dyn Waiting>> {
+    pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
         let queues = self.queues.iter();
         let turns = queues.flat_map(|queues| queues.turns.iter(None));
         turns.map(|(_, waiter)| waiter)
@@ -125,15 +120,16 @@ impl<K, V> Active<'_, K, V> {
     /// Refuses a request that would wait for its own thread.
     pub(super) fn refuse_reentry(
         &mut self,
-        requester: &Requester<'_>,
+        owner: &OwnerId,
+        thread: u64,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        if requester.thread == 0 || self.entry.state.source.thread != requester.thread {
+        if thread == 0 || self.entry.state.source.thread != thread {
             return Ok(());
         }
         self.state.counts.total_refusals += 1;
         Err(LockError::Reentrant {
-            owner: requester.owner.clone(),
+            owner: owner.clone(),
             holder: Box::new(self.current(now)),
         })
     }
@@ -193,7 +189,7 @@ impl<K, V> Active<'_, K, V> {
     }
 
     /// Creates a waiter. The hold of the holder is measured from here on.
-    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> KeyedWaiter<R> {
+    fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> Waiter<R> {
         self.entry.state.since.observe(now);
         self.state.waiter(request, now)
     }
@@ -208,9 +204,6 @@ impl<K, V> Active<'_, K, V> {
 
     pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
         let positions = self.entry.state.waiters().zip(1..);
-        positions.map(move |(waiter, position)| {
-            let (id, waited) = (self.state.id(waiter.number), now - waiter.since);
-            QueueEntry::of(id, &waiter.request.head().requester(), waited, position)
-        })
+        positions.map(move |(waiter, position)| waiter.entry(self.state.lock, position, now))
     }
 }

@@ -328,12 +328,9 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
 
     /// Refuses a wait for the calling thread itself.
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        let requester = Requester {
-            thread: thread_number(),
-            ..self.request.head().requester()
-        };
+        let requester = (&self.request.head().source.owner, thread_number());
         let mut shard = self.shared.shard_of(self.waiting_at);
-        shard.refuse_self(self.waiting_at, &requester, self.shared.clock.now())
+        shard.refuse_self(self.waiting_at, requester, self.shared.clock.now())
     }
 }
 
@@ -348,7 +345,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         let is_at_once = deadline.is_some_and(|(limit, _)| limit.is_zero());
         let may_wait = !is_at_once && !cancel.is_some_and(CancelToken::is_cancelled);
         if let Err(error) = waits_as.attend(&shared, may_wait) {
-            let error = LockError::no_keeper(request.head().requester().owner, &error);
+            let error = LockError::no_keeper(&request.head().source.owner, &error);
             return RequestOutcome::Failed(Box::new(error));
         }
         if waits_as == WaiterKind::Task {

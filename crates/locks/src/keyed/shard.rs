@@ -10,14 +10,14 @@ use std::iter;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::entry::{Active, ActiveKey, Drain, Hold, KeyHolder, KeyedPosition, KeyedWaiter};
+use super::entry::{Active, ActiveKey, Drain, Hold, KeyHolder, KeyedPosition};
 use super::execution::{Ended, Joiner};
 use super::shards::SHARDS;
 use crate::diagnostics::KEYS;
 use crate::error::TimeoutEvidence;
-use crate::id::{FencingToken, LockId};
+use crate::id::{FencingToken, LockId, OwnerId};
 use crate::key_table::{KeyId, KeyTable};
-use crate::request::{Answer, RequestOutcome, Requester, Waiting};
+use crate::request::{Answer, RequestOutcome, Requester, Waiter, Waiting};
 use crate::sampling::{Measured, Pace, Sampling};
 use crate::time::{Clock, MonotonicTime};
 use crate::wait::Reason;
@@ -134,7 +134,7 @@ impl<K, V> Shard<K, V> {
         let state = &mut self.state;
         for entry in self.entries.iter_mut() {
             entry.state.since.observe(now);
-            Active { entry, state }.refuse_reentry(requester, now)?;
+            Active { entry, state }.refuse_reentry(requester.owner, requester.thread, now)?;
         }
         if state.present == 0 {
             return Ok(None);
@@ -244,15 +244,11 @@ impl ShardState {
         self.number
     }
 
-    pub(super) fn waiter<R: ?Sized>(
-        &mut self,
-        request: Arc<R>,
-        since: MonotonicTime,
-    ) -> KeyedWaiter<R> {
-        let number = self.next_number();
-        KeyedWaiter {
-            number,
+    pub(super) fn waiter<R: ?Sized>(&mut self, request: Arc<R>, since: MonotonicTime) -> Waiter<R> {
+        Waiter {
+            number: self.next_number(),
             since,
+            more: (),
             request,
         }
     }
@@ -291,7 +287,7 @@ impl ShardState {
             if let Some(waiter) = queues.turns.pop_if(|_| true) {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
-                let requester = waiter.request.head().requester();
+                let requester = waiter.source().requester();
                 holder.begin(waiter.number, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.head().task().is_some();
                 let granted = RequestOutcome::Granted(self.grant(waiter.number));
@@ -314,7 +310,7 @@ impl ShardState {
     }
 
     /// Takes out a wait for all. The one behind it also waits for its requests.
-    fn take_drain(&mut self, number: u64) -> Option<KeyedWaiter<dyn Waiting>> {
+    fn take_drain(&mut self, number: u64) -> Option<Waiter> {
         let at = self.find_drain(number).ok()?;
         let Drain { waiter, left } = self.drains.remove(at)?;
         match self.drains.get_mut(at) {
@@ -378,11 +374,10 @@ impl<K, V> Shard<K, V> {
         let ahead = active.queue(now).take(listed).collect();
         let holder = active.current(now);
         let waiter = self.take_out(waiting_at)?;
-        let owner = waiter.request.head().requester().owner.clone();
         let counts = &mut self.state.counts;
         let error = match reason {
             Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
-                owner,
+                owner: waiter.source().owner.clone(),
                 holder: Box::new(holder),
                 waiting,
             },
@@ -391,17 +386,8 @@ impl<K, V> Shard<K, V> {
                     Reason::Expired(_) => counts.total_timeouts += 1,
                     Reason::Cancelled => counts.total_cancellations += 1,
                 }
-                let evidence = TimeoutEvidence {
-                    id: self.state.id(waiter.number),
-                    owner,
-                    limit: Duration::ZERO,
-                    waited: now - waiter.since,
-                    position,
-                    holder,
-                    ahead,
-                    node: None,
-                };
-                evidence.because(reason)
+                let evidence = waiter.evidence(self.state.lock, position, holder, now);
+                TimeoutEvidence { ahead, ..evidence }.because(reason)
             }
         };
         let failed = RequestOutcome::Failed(Box::new(error));
@@ -427,7 +413,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn refuse_self(
         &mut self,
         waiting_at: KeyedPosition,
-        requester: &Requester<'_>,
+        (owner, thread): (&OwnerId, u64),
         now: MonotonicTime,
     ) -> Result<(), LockError> {
         let waits = self.position(waiting_at).is_some();
@@ -435,8 +421,10 @@ impl<K, V> Shard<K, V> {
             KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) if waits => self.active(key),
             _ => None,
         };
-        let refused = active.map_or(Ok(()), |mut active| active.refuse_reentry(requester, now));
-        refused.inspect_err(|_| drop(self.take_out(waiting_at)))
+        let refuse = |mut active: Active<'_, K, V>| active.refuse_reentry(owner, thread, now);
+        active
+            .map_or(Ok(()), refuse)
+            .inspect_err(|_| drop(self.take_out(waiting_at)))
     }
 
     /// Returns the number of requests that must end before this one; `None` when it no longer
@@ -455,10 +443,7 @@ impl<K, V> Shard<K, V> {
 
     /// Removes a waiter from its queue if it is still there, without answering it. No other waiter
     /// needs an answer: a wait for all also waits for every request ahead in this queue.
-    pub(super) fn take_out(
-        &mut self,
-        waiting_at: KeyedPosition,
-    ) -> Option<KeyedWaiter<dyn Waiting>> {
+    pub(super) fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<Waiter> {
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => {
                 let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
@@ -470,9 +455,10 @@ impl<K, V> Shard<K, V> {
             KeyedPosition::Join(key, ticket) => {
                 let joins = &mut self.active(key)?.entry.state.queues.as_mut()?.joins;
                 let joiner = joins.remove(ticket)?;
-                Some(KeyedWaiter {
+                Some(Waiter {
                     number: joiner.number,
                     since: joiner.since,
+                    more: (),
                     request: joiner.request,
                 })
             }

@@ -160,7 +160,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
     ) -> Result<(Hold, TurnWait<K, V>), LockError> {
         let mut active = shard.active(key).expect("it was just found");
         let now = self.clock.now();
-        active.refuse_reentry(requester, now)?;
+        active.refuse_reentry(requester.owner, requester.thread, now)?;
         let limit = self.limit(options);
         let bound = options.queue_bound.unwrap_or(usize::MAX);
         let bound = bound.min(self.queue_bound);

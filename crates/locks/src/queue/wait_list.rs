@@ -17,6 +17,12 @@ pub(crate) struct Ticket {
     priority: Reverse<Priority>,
 }
 
+impl Ticket {
+    pub(crate) fn priority(self) -> Priority {
+        self.priority.0
+    }
+}
+
 /// First in, first out for each priority; between priorities by [`Ticket`], which is fixed on
 /// joining. Sorted by it.
 ///

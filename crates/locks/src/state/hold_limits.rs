@@ -113,7 +113,7 @@ impl LockState {
         let queued = self.entries(now).next();
         let queued = queued.filter(|_| self.holders_delay_queue());
         let for_nodes = self.first_delayed_for_nodes(number);
-        let for_nodes = for_nodes.map(|waiting| self.entry(waiting, 1, now));
+        let for_nodes = for_nodes.map(|waiting| waiting.entry(self.lock, 1, now));
         let delayed = queued.into_iter().chain(for_nodes);
         delayed.max_by_key(|request| request.wait_time)
     }

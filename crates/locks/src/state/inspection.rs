@@ -147,7 +147,7 @@ impl LockState {
         let blockers = nodes
             .table
             .nearest_blockers(number, WaitingRequest::BLOCKERS);
-        let request = self.entry(waiter, position, now);
+        let request = waiter.entry(self.lock, position, now);
         WaitingRequest {
             waits_for: waits_for
                 .into_iter()
@@ -162,15 +162,15 @@ impl LockState {
     /// Describes a request in the queue, behind the request `ahead`.
     pub(crate) fn waits_in_queue(
         &self,
-        (_, waiter, position): QueuedAt<'_>,
+        (ticket, waiter, position): QueuedAt<'_>,
         ahead: Option<LockId>,
         now: MonotonicTime,
     ) -> WaitingRequest {
-        let request = self.entry(waiter, position, now);
+        let request = waiter.entry(self.lock, position, now);
         let whole = self.holder().map(|holder| holder.grant.id());
         // A request for nodes waits for no member: it would have been admitted, but for a request
         // ahead of it.
-        let members = self.nodes.iter().filter(|_| waiter.nodes.is_none());
+        let members = self.nodes.iter().filter(|_| waiter.more.nodes.is_none());
         let members = members.flat_map(|nodes| nodes.list.keys());
         let closed = self.closed().map(|closed| closed.grant.id());
         let holders = whole
@@ -178,10 +178,11 @@ impl LockState {
             .chain(closed)
             .chain(members.map(|number| self.id(*number)));
         let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
-        let set = waiter.nodes.as_deref().map_or(&[][..], Vec::as_slice);
+        let set = waiter.more.nodes.as_deref().map_or(&[][..], Vec::as_slice);
         let shown = set.iter().filter(|(_, rights)| is_shown(rights.mode()));
         let shown = shown.take(HeldLock::LISTED);
         WaitingRequest {
+            priority: ticket.priority(),
             waits_for: shown
                 .map(|(granule, rights)| node_wait((granule, *rights)))
                 .collect(),
@@ -242,7 +243,7 @@ fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: MonotonicTime) -
     let request = waiter.request.head();
     WaitingRequest {
         request: entry,
-        kind: match (request.has_work, request.requester().transaction) {
+        kind: match (request.has_work, request.source.transaction) {
             (true, _) => RequestKind::Batch,
             (false, true) => RequestKind::Transaction,
             (false, false) => RequestKind::Lock,
@@ -252,7 +253,8 @@ fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: MonotonicTime) -
             None => WaiterKind::Thread,
         },
         thread: threads::describe(request.thread),
-        priority: waiter.priority,
+        // The queues of nodes know no priorities.
+        priority: Priority::Normal,
         time_left: request.deadline.left(now),
         waits_for: Vec::new(),
         node_count: 0,

@@ -56,7 +56,7 @@ impl Members {
             .list
             .get(&number)
             .and_then(|member| member.asking.as_ref());
-        asking.is_some_and(|asking| asking.wait == wait)
+        asking.is_some_and(|asking| asking.more.number == wait)
     }
 
     /// Returns the members that hold nodes.
@@ -142,8 +142,9 @@ impl LockState {
         how: HowToWait,
         now: MonotonicTime,
     ) -> Result<Requested, LockError> {
-        let requester = request.head().requester();
-        self.refuse_reentry(&requester, CapacityPart::Share, now)?;
+        let head = request.head();
+        let RequestSource { owner, thread, .. } = &head.source;
+        self.refuse_reentry(owner, *thread, CapacityPart::Share, now)?;
         let may_wait = self.may_wait(how);
         let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share.weight());
         if !may_wait {
@@ -154,7 +155,7 @@ impl LockState {
                     self.queue.give_back(CapacityPart::Share.weight());
                 }
                 let part = CapacityPart::Share;
-                return Err(self.refuse_wait(&requester, part, how, in_the_way, now));
+                return Err(self.refuse_wait(owner, part, how, in_the_way, now));
             }
         }
         if !admitted {
@@ -165,8 +166,8 @@ impl LockState {
             return Ok(Requested::Waits(waiting_at));
         }
         let number = self.next_id().number;
-        Ok(match self.enroll(number, &requester, set, now) {
-            true => Requested::Granted(self.grant_member(number, now, requester.hold_limit, now)),
+        Ok(match self.enroll(number, &head.source, set, now) {
+            true => Requested::Granted(self.grant_member(number, now, head.hold_limit, now)),
             false => {
                 let waiter = LockWaiter::for_nodes(number, number, request, now);
                 Requested::Waits(self.wait_for_nodes(waiter))
@@ -192,7 +193,6 @@ impl LockState {
             return Ok(Requested::Granted(self.holder.grant));
         }
         let number = id.number;
-        let requester = request.head().requester();
         let member = self
             .nodes
             .as_mut()
@@ -214,12 +214,14 @@ impl LockState {
         let nodes = self.nodes.get_or_insert_default();
         if !may_wait && let Some(member) = nodes.table.in_the_way(number, &set) {
             let part = CapacityPart::Share;
-            return Err(self.refuse_wait(&requester, part, how, Some(member), now));
+            let owner = &request.head().source.owner;
+            return Err(self.refuse_wait(owner, part, how, Some(member), now));
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
             Asked::Granted => {
-                Requested::Granted(self.grant_member(number, now, requester.hold_limit, now))
+                let limit = request.head().hold_limit;
+                Requested::Granted(self.grant_member(number, now, limit, now))
             }
             Asked::Waits => {
                 let wait = self.next_id().number;
@@ -267,11 +269,8 @@ impl LockState {
     }
 
     /// Admits a request that has waited in the queue for a share.
-    pub(super) fn admit(&mut self, mut waiter: LockWaiter, set: NodeSet, now: MonotonicTime) {
-        // The queues of nodes know no priorities.
-        waiter.priority = Priority::Normal;
-        let requester = waiter.request.head().requester();
-        match self.enroll(waiter.number, &requester, set, now) {
+    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: MonotonicTime) {
+        match self.enroll(waiter.number, waiter.source(), set, now) {
             true => self.grant_waiter(waiter, now),
             false => drop(self.wait_for_nodes(waiter)),
         }
@@ -288,9 +287,9 @@ impl LockState {
                 self.record_wait(&waiter, TimelineOutcome::Extended, now);
             }
         }
-        let limit = waiter.request.head().requester().hold_limit;
-        let grant = self.grant_member(number, since, limit, now);
-        if waiter.request.head().task().is_some()
+        let head = waiter.request.head();
+        let grant = self.grant_member(number, since, head.hold_limit, now);
+        if head.task().is_some()
             && let Some(hold) = self.hold_of(grant.id())
         {
             // The task does not know of it yet.
@@ -305,12 +304,12 @@ impl LockState {
     fn enroll(
         &mut self,
         number: u64,
-        requester: &Requester<'_>,
+        source: &RequestSource,
         set: NodeSet,
         now: MonotonicTime,
     ) -> bool {
         let mut hold = LockHolder::vacant();
-        hold.source = RequestSource::of(requester);
+        hold.source = source.clone();
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
         hold.since.begin(Some(Measured::once(now)));
         let nodes = self.nodes.get_or_insert_default();
@@ -421,7 +420,7 @@ impl LockState {
             .zip(1..)
             .filter_map(|(queued, position)| {
                 let asking = nodes.list.get(queued)?.asking.as_ref()?;
-                Some(self.entry(asking, position, now))
+                Some(asking.entry(self.lock, position, now))
             });
         let (ahead, position) = (queued.collect(), wait.ahead + 1);
         // The holder of the node may itself wait for another.
@@ -430,12 +429,11 @@ impl LockState {
         let Some(asking) = self.stop_waiting(number, now) else {
             return;
         };
-        let evidence = self.evidence(&asking, position, now);
+        let holder = holder.unwrap_or_else(|| self.blocker_info(CapacityPart::Share, now));
         let evidence = TimeoutEvidence {
-            holder: holder.unwrap_or(evidence.holder),
             node: Some(node),
             ahead,
-            ..evidence
+            ..asking.evidence(self.lock, position, holder, now)
         };
         let failed = self.fail(&asking, evidence, reason, now);
         self.outbox

@@ -80,12 +80,7 @@ impl Recording {
             nodes,
             granted_at: Some(granted - self.began),
             ended_at: ended.map(|at| at - self.began),
-            ..self.request(
-                hold.grant.id(),
-                &hold.source.requester(),
-                requested,
-                outcome,
-            )
+            ..self.request(hold.grant.id(), &hold.source, requested, outcome)
         }
     }
 
@@ -99,27 +94,31 @@ impl Recording {
     ) -> TimelineEntry {
         let number = waiter.number;
         let ended_at = ended.map(|at| at - self.began);
-        let requester = waiter.request.head().requester();
         TimelineEntry {
-            nodes: waiter.part == CapacityPart::Share,
+            nodes: waiter.more.part == CapacityPart::Share,
             granted_at: ended_at.filter(|_| outcome == TimelineOutcome::Extended),
             ended_at,
-            ..self.request(LockId { number, lock }, &requester, waiter.since, outcome)
+            ..self.request(
+                LockId { number, lock },
+                waiter.source(),
+                waiter.since,
+                outcome,
+            )
         }
     }
 
     fn request(
         &self,
         id: LockId,
-        requester: &Requester<'_>,
+        source: &RequestSource,
         requested: MonotonicTime,
         outcome: TimelineOutcome,
     ) -> TimelineEntry {
         TimelineEntry {
             lock_id: id,
-            owner_id: requester.owner.clone(),
-            label: requester.label.cloned(),
-            call_site: requester.call_site.into(),
+            owner_id: source.owner.clone(),
+            label: source.label.clone(),
+            call_site: source.call_site.into(),
             nodes: false,
             requested_at: requested - self.began,
             granted_at: None,

@@ -5,19 +5,17 @@ use std::cell::Cell;
 use super::*;
 use crate::queue::MemberNumber;
 
-pub(crate) struct LockWaiter {
-    /// The number of its id; the other part is the lock's.
-    pub(super) number: u64,
+pub(crate) type LockWaiter = Waiter<dyn Waiting, LockWait>;
+
+/// What the document lock keeps of a wait.
+pub(crate) struct LockWait {
     /// The number of the wait: of the first, that of the id.
-    pub(super) wait: u64,
-    pub(super) since: MonotonicTime,
-    pub(super) request: Arc<dyn Waiting>,
-    /// The part of the lock that it requests.
+    pub(super) number: u64,
+    /// The part of the lock that is requested.
     pub(super) part: CapacityPart,
-    /// The requested nodes, while it is in the queue of the lock.
+    /// The requested nodes, while the request is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
-    pub(super) priority: Priority,
-    /// The number of the request for which its long wait was reported, or was not because another
+    /// The number of the request for which the long wait was reported, or was not because another
     /// one was. Zero for none.
     pub(super) reported_for: Cell<u64>,
 }
@@ -35,23 +33,24 @@ impl LockState {
     /// Refuses a request that would wait for its own thread.
     pub(crate) fn refuse_reentry(
         &mut self,
-        requester: &Requester<'_>,
+        owner: &OwnerId,
+        thread: u64,
         part: CapacityPart,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
-        if requester.thread == 0 {
+        if thread == 0 {
             return Ok(());
         }
         let whole = self.holder();
-        let whole = whole.filter(|hold| hold.is_held_by(requester.thread));
-        let of_nodes = || self.nodes.as_ref()?.bound_to(requester.thread);
+        let whole = whole.filter(|hold| hold.is_held_by(thread));
+        let of_nodes = || self.nodes.as_ref()?.bound_to(thread);
         let holder = whole.or_else(of_nodes);
         let Some(holder) = holder.map(|hold| Box::new(hold.info(now))) else {
             return Ok(());
         };
         self.recorder_of(part).counts.total_refusals += 1;
         Err(LockError::Reentrant {
-            owner: requester.owner.clone(),
+            owner: owner.clone(),
             holder,
         })
     }
@@ -64,13 +63,13 @@ impl LockState {
     /// Refuses a request that may not wait. `member` blocks it, or the holder.
     pub(crate) fn refuse_wait(
         &mut self,
-        requester: &Requester<'_>,
+        owner: &OwnerId,
         part: CapacityPart,
         how: HowToWait,
         member: Option<MemberNumber>,
         now: MonotonicTime,
     ) -> LockError {
-        let (owner, waiting) = (requester.owner.clone(), self.waiting());
+        let (owner, waiting) = (owner.clone(), self.waiting());
         if how.at_once {
             let member = member.and_then(|number| self.info_of_member(number, now));
             let holder = Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)));
@@ -108,12 +107,8 @@ impl LockState {
             None => CapacityPart::Whole,
             Some(_) => CapacityPart::Share,
         };
-        let waiter = LockWaiter {
-            part,
-            nodes,
-            priority,
-            ..LockWaiter::for_nodes(number, number, request, now)
-        };
+        let mut waiter = LockWaiter::for_nodes(number, number, request, now);
+        (waiter.more.part, waiter.more.nodes) = (part, nodes);
         let position = waiter.position_at(None);
         let ticket = Some(self.queue.join(part.weight(), priority, waiter));
         RequestPosition { ticket, ..position }
@@ -128,15 +123,17 @@ impl LockWaiter {
         request: Arc<dyn Waiting>,
         now: MonotonicTime,
     ) -> Self {
-        Self {
-            number,
-            wait,
-            since: now,
-            request,
+        let more = LockWait {
+            number: wait,
             part: CapacityPart::Share,
             nodes: None,
-            priority: Priority::Normal,
             reported_for: Cell::new(0),
+        };
+        Self {
+            number,
+            since: now,
+            more,
+            request,
         }
     }
 
@@ -149,7 +146,7 @@ impl LockWaiter {
     pub(super) fn position_at(&self, ticket: Option<Ticket>) -> RequestPosition {
         RequestPosition {
             number: self.number,
-            wait: self.wait,
+            wait: self.more.number,
             ticket,
         }
     }

@@ -137,9 +137,9 @@ impl LockState {
         let thresholds = self.observed.as_ref().map(|observed| observed.thresholds);
         if let Some(threshold) = thresholds.and_then(|thresholds| thresholds.waits)
             && now - waiter.since >= threshold
-            && waiter.reported_for.get() == 0
+            && waiter.more.reported_for.get() == 0
         {
-            let (request, ended) = (self.entry(waiter, position, now), true);
+            let (request, ended) = (waiter.entry(self.lock, position, now), true);
             let slow = SlowRequest::Wait { request, ended };
             let report = self.report(slow, threshold, None, now);
             self.outbox.push(report);
@@ -234,16 +234,16 @@ impl LockState {
         let cause = self.cause_of(waiter);
         let held_for = cause.map_or(over, |cause| self.busy_for(cause, now));
         let number = cause.map_or(u64::MAX, |cause| cause.grant.id().number);
-        if waiter.reported_for.get() == number {
+        if waiter.more.reported_for.get() == number {
             return None;
         }
         if held_for < over {
             sooner(left, over - held_for);
             return None;
         }
-        waiter.reported_for.set(number);
+        waiter.more.reported_for.set(number);
         let cause = cause.filter(|cause| !cause.is_named.replace(true))?;
-        let (request, ended) = (self.entry(waiter, position, now), false);
+        let (request, ended) = (waiter.entry(self.lock, position, now), false);
         let slow = SlowRequest::Wait { request, ended };
         Some(self.report(slow, over, Some(cause.info(now)), now))
     }
@@ -281,7 +281,7 @@ impl LockState {
         let mut number = waiter.number;
         let nodes = self.nodes.as_ref();
         let Some(nodes) = nodes.filter(|_| self.member_of_number(number).is_some()) else {
-            let mut holds = self.in_front_of(waiter.part);
+            let mut holds = self.in_front_of(waiter.more.part);
             return holds.find(|hold| !self.waits(hold));
         };
         for _ in 0..FOLLOWED {

@@ -26,9 +26,10 @@ impl LockState {
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
+        let holder = self.blocker_info(waiter.more.part, now);
         let evidence = TimeoutEvidence {
             ahead,
-            ..self.evidence(&waiter, position + 1, now)
+            ..waiter.evidence(self.lock, position + 1, holder, now)
         };
         let failed = self.fail(&waiter, evidence, reason, now);
         self.outbox
@@ -36,25 +37,6 @@ impl LockState {
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
-    }
-
-    /// Describes a request that is about to fail, without the requests ahead of it.
-    pub(super) fn evidence(
-        &self,
-        waiter: &LockWaiter,
-        position: usize,
-        now: MonotonicTime,
-    ) -> TimeoutEvidence {
-        TimeoutEvidence {
-            id: self.id(waiter.number),
-            owner: waiter.request.head().requester().owner.clone(),
-            limit: Duration::ZERO,
-            waited: now - waiter.since,
-            position,
-            holder: self.blocker_info(waiter.part, now),
-            ahead: Vec::new(),
-            node: None,
-        }
     }
 
     /// Returns the outcome of a waiter that fails for an external reason.
@@ -65,7 +47,7 @@ impl LockState {
         reason: Reason,
         now: MonotonicTime,
     ) -> LockOutcome {
-        let counts = &mut self.recorder_of(waiter.part).counts;
+        let counts = &mut self.recorder_of(waiter.more.part).counts;
         let (count, outcome) = match reason {
             Reason::Expired(_) => (&mut counts.total_timeouts, TimelineOutcome::TimedOut),
             Reason::Cancelled => (&mut counts.total_cancellations, TimelineOutcome::Cancelled),
@@ -89,7 +71,9 @@ impl LockState {
         let Some(waiter) = queued else {
             return self.abandon_later(waiting_at, now);
         };
-        self.recorder_of(waiter.part).counts.total_cancellations += 1;
+        self.recorder_of(waiter.more.part)
+            .counts
+            .total_cancellations += 1;
         self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);

@@ -6,6 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use super::*;
+use crate::Requester;
 use crate::id::NodeId;
 use crate::node::{Scope, Tree};
 use crate::queue::LockMode;
@@ -268,7 +269,9 @@ fn extends(lock: &FifoLock, grant: Grant, scope: Scope) -> Requested {
 /// Ends the last wait for nodes that has begun. Returns the steps.
 fn ends_last_wait(lock: &FifoLock, reason: Reason) -> usize {
     lock.0.step(|state, now| {
-        let last = state.waiters_for_nodes().max_by_key(|waiter| waiter.wait);
+        let last = state
+            .waiters_for_nodes()
+            .max_by_key(|waiter| waiter.more.number);
         let waiting_at = last.unwrap().position_at(None);
         counted(|| state.withdraw_from_nodes(waiting_at, reason, now)).1
     })

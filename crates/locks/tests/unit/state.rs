@@ -4,8 +4,8 @@ use std::panic::Location;
 
 use super::hold_limits::REMEMBERED;
 use super::*;
-use crate::LockOptions;
 use crate::time::ManualClock;
+use crate::{LockOptions, Requester};
 
 const MS: Duration = Duration::from_millis(1);
 
