@@ -2,6 +2,7 @@
 
 use std::convert::Infallible;
 use std::fmt;
+use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,9 +17,9 @@ use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{DefaultTimeout, LockShared, WeakLock};
-use super::state::{AfterUnlock, Combiner, CombinerKind, HowToWait, LockState, Requested};
+use super::state::{AfterUnlock, Combiner, CombinerKind, LockState, Requested};
 use super::stats::Recorder;
-use super::wait::{WaitDeadline, WaiterKind, blocking};
+use super::wait::{HowToWait, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockInfo, LockOptions, LockRequest, LockStats,
@@ -120,6 +121,7 @@ impl FifoLock {
             word: Word::new(),
             state: Mutex::new(state),
             timeout: DefaultTimeout::new(settings.timeout),
+            queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
             lock,
             clock: settings.clock,
             batch: settings.batch,
@@ -418,13 +420,13 @@ impl FifoLock {
         options: &AcquireOptions,
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
+        let how = self.0.how_to_wait(options);
         let asked = self.ask_in_step(
             waits_as,
             requester,
-            options,
-            None,
+            (options, how),
             work,
-            |state, now, how, request| {
+            |state, now, request| {
                 if state.held().is_none() {
                     state.source().assign(requester);
                     let grant = self.0.take(state, requester.hold_limit, || None);
@@ -432,7 +434,7 @@ impl FifoLock {
                 }
                 let (owner, part) = (requester.owner, CapacityPart::Whole);
                 state.refuse_reentry(owner, requester.thread, part, now)?;
-                if !state.may_wait(how) {
+                if !how.may_wait(state.waiting()) {
                     return Err(state.refuse_wait(owner, part, how, None, now));
                 }
                 let request = Arc::clone(request);
@@ -443,52 +445,37 @@ impl FifoLock {
         Ok(asked.await?.0)
     }
 
-    /// Takes a step that makes a request, and waits if needed. Also returns the timeout of the
-    /// wait, if there was one.
+    /// Takes a step that makes a request, and waits if needed. Also returns whether it waited.
+    ///
+    /// The timeout has begun before: threads that see the request in the queue rely on that.
     pub(super) async fn ask_in_step<W: QueuedWork>(
         &self,
         waits_as: WaiterKind,
         requester: &Requester<'_>,
-        options: &AcquireOptions,
-        limit: Option<WaitDeadline>,
+        (options, how): (&AcquireOptions, HowToWait),
         work: &mut Option<W>,
         ask: impl FnOnce(
             &mut LockState,
             MonotonicTime,
-            HowToWait,
             &Arc<Request<W>>,
         ) -> Result<Requested, LockError>,
-    ) -> Result<(Answer<W::Reply>, Option<WaitDeadline>), LockError> {
+    ) -> Result<(Answer<W::Reply>, bool), LockError> {
         let shared = &self.0;
-        let waits = options.limit(shared.timeout.get());
-        // The deadline comes first: threads that see the request in the queue rely on a running
-        // timeout.
-        let deadline = limit.unwrap_or_else(|| shared.deadline(waits));
-        let how = HowToWait {
-            at_once: waits.is_some_and(|limit| limit.is_zero()),
-            bound: options.queue_bound,
-            priority: options.priority,
-        };
-        let attended = waits_as.attend(shared, !how.at_once);
+        let attended = waits_as.attend(shared, !how.is_at_once());
         attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let request = Arc::new(Request::of(requester, work.take(), deadline, waits_as));
-        let asked = shared.step(|state, now| {
-            Ok(match ask(state, now, how, &request)? {
-                Requested::Granted(grant) => Ok(grant),
-                Requested::Waits(waiting_at) => {
-                    Err(shared.wait_as(state, waiting_at, waits_as, deadline, now))
-                }
-            })
+        let request = Arc::new(Request::of(requester, work.take(), how.deadline, waits_as));
+        let asked = shared.step(|state, now| match ask(state, now, &request) {
+            Ok(Requested::Waits(waiting_at)) => {
+                ControlFlow::Continue(shared.wait_as(state, waiting_at, waits_as, how, now))
+            }
+            Ok(Requested::Granted(grant)) => ControlFlow::Break(Ok(grant)),
+            Err(error) => ControlFlow::Break(Err(error)),
         });
         let wait = match asked {
-            Ok(Err(wait)) => wait,
-            Ok(Ok(grant)) => {
+            ControlFlow::Continue(wait) => wait,
+            ControlFlow::Break(ended) => {
                 *work = request.take_work();
-                return Ok((Answer::Granted(grant), None));
-            }
-            Err(error) => {
-                *work = request.take_work();
-                return Err(error);
+                return Ok((Answer::Granted(ended?), false));
             }
         };
         let cancel = options.cancel.as_ref();
@@ -509,9 +496,9 @@ impl FifoLock {
                         source.map(|source| source.untaken = false)
                     });
                 }
-                Ok((Answer::Granted(grant), Some(deadline)))
+                Ok((Answer::Granted(grant), true))
             }
-            RequestOutcome::Done(reply) => Ok((Answer::Done(reply), Some(deadline))),
+            RequestOutcome::Done(reply) => Ok((Answer::Done(reply), true)),
             RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => {
                 // Before the unwinding: the work may have code of users, which may panic too.

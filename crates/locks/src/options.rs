@@ -10,10 +10,10 @@ use super::CancelToken;
 use super::batch::BatchLimit;
 use super::report::{ReportChannel, ReportObserver, ReportThresholds};
 use super::request::Requester;
-use super::wait::WaiterKind;
+use super::wait::{HowToWait, WaiterKind};
 use crate::id::OwnerId;
 use crate::queue::Priority;
-use crate::time::Clock;
+use crate::time::{Clock, Deadline};
 
 /// Options of one request, such as its timeout, queue bound, cancel token, label and priority.
 ///
@@ -382,6 +382,25 @@ impl AcquireOptions {
     /// Returns the timeout of the request; `of_the_lock` is the lock's own.
     pub fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
         self.wait.or(of_the_lock)
+    }
+
+    /// Returns how the request waits. Its timeout begins now, unless it may not wait: that needs no
+    /// clock.
+    pub(super) fn how_to_wait(
+        &self,
+        of_the_lock: Option<Duration>,
+        bound: usize,
+        clock: &Clock,
+    ) -> HowToWait {
+        let deadline = |limit: Duration| match limit.is_zero() {
+            true => Some((limit, Deadline::PASSED)),
+            false => Some((limit, clock.deadline(limit)?)),
+        };
+        HowToWait {
+            deadline: self.limit(of_the_lock).and_then(deadline),
+            bound: self.queue_bound.map_or(bound, |own| own.min(bound)),
+            priority: self.priority,
+        }
     }
 
     /// Describes a request of the calling thread with these options.

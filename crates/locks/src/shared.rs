@@ -16,9 +16,9 @@ use super::report::ReportChannel;
 use super::request::{RequestOutcome, Waiting};
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
-use super::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, call_keeper};
+use super::wait::{HowToWait, Look, Reason, Wait, WaitQueue, WaiterKind, call_keeper};
 use super::wake_chain::WakeChain;
-use super::{Grant, nanos};
+use super::{AcquireOptions, Grant, nanos};
 use crate::id::LockId;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline, MonotonicTime};
@@ -32,6 +32,8 @@ pub(super) struct LockShared {
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
     /// From here on read-only, except for rare cases.
     pub(super) timeout: DefaultTimeout,
+    /// The number of requests that may wait.
+    pub(super) queue_bound: usize,
     /// The lock's number, a part of its ids.
     pub(super) lock: u32,
     pub(super) clock: Clock,
@@ -45,10 +47,8 @@ pub(super) struct LockShared {
 }
 
 impl LockShared {
-    /// Returns a timeout with its deadline. A timeout of zero needs none.
-    pub(super) fn deadline(&self, limit: Option<Duration>) -> WaitDeadline {
-        let limit = limit.filter(|limit| !limit.is_zero())?;
-        Some((limit, self.clock.deadline(limit)?))
+    pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
+        options.how_to_wait(self.timeout.get(), self.queue_bound, &self.clock)
     }
 
     pub(super) fn wait_as(
@@ -56,10 +56,10 @@ impl LockShared {
         state: &mut LockState,
         waiting_at: RequestPosition,
         waits_as: WaiterKind,
-        deadline: WaitDeadline,
+        how: HowToWait,
         now: MonotonicTime,
     ) -> Wait<RequestPosition> {
-        let ends = waits_as.ended_by_keeper(deadline).and_then(|deadline| {
+        let ends = waits_as.ended_by_keeper(how.deadline).and_then(|deadline| {
             state.tasks_wait = true;
             state.look_no_later_than(deadline)
         });
@@ -70,8 +70,8 @@ impl LockShared {
         let looks = [ends, look, state.watch_slow(now)];
         Wait {
             ticket: waiting_at,
-            deadline,
-            spins: state.pace.spins(deadline.map(|(limit, _)| limit)),
+            deadline: how.deadline,
+            spins: state.pace.spins(how.limit()),
             keeper_looks: looks.into_iter().flatten().min(),
         }
     }

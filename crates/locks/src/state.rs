@@ -26,7 +26,7 @@ use super::report::SlowReport;
 use super::request::{LockOutcome, RequestOutcome, RequestSource, Waiter, Waiting};
 use super::sampling::{Measured, Pace, Sampling};
 use super::stats::{LockStats, Recorder};
-use super::wait::{Look, Reason};
+use super::wait::{HowToWait, Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
 use crate::id::{FencingToken, LockId, OwnerId};
@@ -40,7 +40,6 @@ use holder::{Joined, LockHolder};
 pub(super) use inspection::MembersPage;
 use nodes::Members;
 pub(super) use nodes::Requested;
-pub(super) use requests::HowToWait;
 use requests::LockWaiter;
 pub(super) use timeline_and_reports::Observed;
 
@@ -127,8 +126,6 @@ pub(super) struct LockState {
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<PackedDuration>,
-    /// The number of requests that may wait.
-    pub(super) queue_bound: usize,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
     pub(super) outbox: Vec<AfterUnlock>,
     /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
@@ -174,7 +171,6 @@ impl LockState {
             pace: Pace::default(),
             hold_limit: settings.hold_limit.and_then(PackedDuration::new),
             had_limits: false,
-            queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
             metrics: Recorder::default(),
             nodes: None,
             outbox: Vec::new(),

@@ -10,12 +10,14 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::CancelToken;
 use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
 use super::keeper::{KeeperSlot, Kept};
 use super::mailbox::{ClockListener, Recipient};
+use super::{CancelToken, LockCounters, LockError, LockInfo};
 use crate::caught::catch;
+use crate::id::OwnerId;
+use crate::queue::Priority;
 use crate::sync::thread_number;
 use crate::threads::Waits;
 use crate::time::{Clock, Deadline};
@@ -109,6 +111,56 @@ pub enum Reason {
 
 /// The timeout of a wait, with its deadline. `None` for a wait without a limit.
 pub type WaitDeadline = Option<(Duration, Deadline)>;
+
+/// How a request waits, if it must: as its options and the settings of its lock say.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct HowToWait {
+    pub(super) deadline: WaitDeadline,
+    /// The number of requests that may wait.
+    pub(super) bound: usize,
+    pub(super) priority: Priority,
+}
+
+impl HowToWait {
+    pub(super) fn limit(self) -> Option<Duration> {
+        self.deadline.map(|(limit, _)| limit)
+    }
+
+    /// Whether it may not wait.
+    pub(super) fn is_at_once(self) -> bool {
+        self.limit().is_some_and(|limit| limit.is_zero())
+    }
+
+    /// Whether it may wait beside so many other requests.
+    pub(super) fn may_wait(self, waiting: usize) -> bool {
+        !self.is_at_once() && waiting < self.bound
+    }
+
+    /// Refuses a request that may not wait beside so many others. One that may not wait at all
+    /// needs the holder.
+    pub(super) fn refuse(
+        self,
+        owner: &OwnerId,
+        waiting: usize,
+        holder: Option<Box<LockInfo>>,
+        counts: &mut LockCounters,
+    ) -> LockError {
+        let (owner, bound) = (owner.clone(), self.bound);
+        if let Some(holder) = holder {
+            return LockError::WouldBlock {
+                owner,
+                holder,
+                waiting,
+            };
+        }
+        counts.total_rejections += 1;
+        LockError::QueueFull {
+            owner,
+            waiting,
+            bound,
+        }
+    }
+}
 
 /// The events that end a wait besides its outcome.
 pub struct Wait<T> {

@@ -1,7 +1,6 @@
 //! One active key: its holder, its waiters, and the operations on it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::execution::Joiner;
 use super::shard::ShardState;
@@ -11,6 +10,7 @@ use crate::queue::{Priority, Ticket, WaitList};
 use crate::request::{RequestSource, Requester, Waiter, Waiting};
 use crate::sampling::{HoldStart, Measured};
 use crate::time::MonotonicTime;
+use crate::wait::HowToWait;
 use crate::{LockError, LockInfo, QueueEntry};
 
 /// A key that is held, with its holder and its waiters.
@@ -137,28 +137,16 @@ impl<K, V> Active<'_, K, V> {
     /// Refuses a request that may not wait, or that finds the queue full.
     pub(super) fn refuse_waiting(
         &mut self,
-        requester: &Requester<'_>,
-        limit: Option<Duration>,
-        bound: usize,
+        owner: &OwnerId,
+        how: HowToWait,
         now: MonotonicTime,
     ) -> Result<(), LockError> {
         let waiting = self.entry.state.waiting();
-        if limit.is_some_and(|limit| limit.is_zero()) {
-            return Err(LockError::WouldBlock {
-                owner: requester.owner.clone(),
-                holder: Box::new(self.current(now)),
-                waiting,
-            });
-        }
-        if waiting < bound {
+        if how.may_wait(waiting) {
             return Ok(());
         }
-        self.state.counts.total_rejections += 1;
-        Err(LockError::QueueFull {
-            owner: requester.owner.clone(),
-            waiting,
-            bound,
-        })
+        let holder = how.is_at_once().then(|| Box::new(self.current(now)));
+        Err(how.refuse(owner, waiting, holder, &mut self.state.counts))
     }
 
     pub(super) fn join_queue(

@@ -205,7 +205,7 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
         if waits_as == WaiterKind::Thread {
             queued.refuse_self()?;
         }
-        queued.deadline = queued.shared.deadline(options);
+        queued.deadline = queued.shared.how_to_wait(options).deadline;
         match queued.wait(waits_as, options.cancel.as_ref()).await {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),

@@ -117,7 +117,7 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
             shared.shard_with(0).state.counts.total_cancellations += 1;
             return Err(LockError::cancelled(&self.owner));
         }
-        let deadline = shared.deadline(&context.options);
+        let deadline = shared.how_to_wait(&context.options).deadline;
         for queued in shared.join_drains(&requester, deadline)? {
             let cancel = context.options.cancel.as_ref();
             queued.wait_for_grant(context.waits_as, cancel).await?;

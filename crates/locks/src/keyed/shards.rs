@@ -19,7 +19,7 @@ use crate::sampling::Sampling;
 use crate::stats::Durations;
 use crate::sync::{Mutex, MutexGuard, rank};
 use crate::time::Clock;
-use crate::wait::WaitDeadline;
+use crate::wait::{HowToWait, WaitDeadline};
 use crate::{AcquireOptions, LockError};
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
@@ -95,14 +95,8 @@ impl<K, V> KeyedShards<K, V> {
 
     // --- Waiting ---
 
-    pub(super) fn limit(&self, options: &AcquireOptions) -> Option<Duration> {
-        options.limit(self.timeout)
-    }
-
-    /// Returns that timeout with its deadline, if it begins now.
-    pub(super) fn deadline(&self, options: &AcquireOptions) -> WaitDeadline {
-        let limit = self.limit(options)?;
-        Some((limit, self.clock.deadline(limit)?))
+    pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
+        options.how_to_wait(self.timeout, self.queue_bound, &self.clock)
     }
 }
 
@@ -161,17 +155,13 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         let mut active = shard.active(key).expect("it was just found");
         let now = self.clock.now();
         active.refuse_reentry(requester.owner, requester.thread, now)?;
-        let limit = self.limit(options);
-        let bound = options.queue_bound.unwrap_or(usize::MAX);
-        let bound = bound.min(self.queue_bound);
-        active.refuse_waiting(requester, limit, bound, now)?;
+        // The timeout begins first: threads that see the request in the queue rely on that.
+        let how = self.how_to_wait(options);
+        active.refuse_waiting(requester.owner, how, now)?;
         let request = Arc::new(Request::new(requester, None));
-        // The deadline comes first: threads that see the request in the queue rely on a running
-        // timeout.
-        let deadline = self.deadline(options);
         let (waiting_at, hold) = active.join_queue(request.clone(), now);
-        let spins = active.state.pace.spins(limit);
-        let waits = KeyedRequest::new(self, waiting_at, request, spins, deadline);
+        let spins = active.state.pace.spins(how.limit());
+        let waits = KeyedRequest::new(self, waiting_at, request, spins, how.deadline);
         Ok((hold, Some(Box::new(waits))))
     }
 

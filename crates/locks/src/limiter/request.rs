@@ -54,12 +54,13 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         let (waits_as, caller, options) =
             (context.waits_as, Caller::of(&context), &context.options);
         let shared = &self.limiter.0;
-        let limit = options.limit(shared.timeout);
+        // The timeout begins first: threads that see the call in the queue rely on that.
+        let bound = shared.queue_bound.unwrap_or(usize::MAX);
+        let how = options.how_to_wait(shared.timeout, bound, &shared.clock);
         let key = self.key.as_ref().expect("it is taken with the grant");
         let hash = Secret.hash_one(key);
         let cancelled = options.is_cancelled();
-        let is_at_once = limit.is_some_and(|limit| limit.is_zero());
-        let attended = waits_as.attend(shared, !cancelled && !is_at_once);
+        let attended = waits_as.attend(shared, !cancelled && !how.is_at_once());
         attended.map_err(|error| LimiterError::NoKeeper {
             key: self.shown_key(),
             reason: error.to_string(),
@@ -92,33 +93,28 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
                 let permit = Permit::new(&self.limiter, slots).taken(options);
                 return Ok(permit.without([copy, self.key]));
             }
-            if is_at_once {
+            if how.is_at_once() {
                 let call = refused(state, |counts| counts.declined += 1);
                 return Err(LimiterError::Busy { call });
             }
-            let queued = state.load(key, hash).queued;
-            let bounds = options.queue_bound.into_iter().chain(shared.queue_bound);
-            if let Some(bound) = bounds.min().filter(|&bound| queued >= bound) {
-                let call = refused(state, |counts| counts.rejected += 1);
+            if !how.may_wait(state.load(key, hash).queued) {
+                let (bound, call) = (how.bound, refused(state, |counts| counts.rejected += 1));
                 return Err(LimiterError::QueueFull { bound, call });
             }
-            // The deadline comes first: threads that see the call in the queue rely on a running
-            // timeout.
-            let deadline = limit.and_then(|limit| Some((limit, shared.clock.deadline(limit)?)));
             let mailbox = Arc::new(Mailbox::new());
             let waiting = WaitingCall {
                 weight: self.weight,
                 caller,
                 since: shared.clock.now(),
                 mailbox: Arc::clone(&mailbox),
-                task: (waits_as == WaiterKind::Task).then_some(deadline),
+                task: (waits_as == WaiterKind::Task).then_some(how.deadline),
             };
             let wait = Wait {
                 ticket: state.join(&mut copy, hash, waiting),
-                deadline,
+                deadline: how.deadline,
                 // Calls take too long to spin for their end.
-                spins: Pace::SLOW.spins(limit),
-                keeper_looks: waits_as.ended_by_keeper(deadline),
+                spins: Pace::SLOW.spins(how.limit()),
+                keeper_looks: waits_as.ended_by_keeper(how.deadline),
             };
             (mailbox, wait)
         };

@@ -83,15 +83,14 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        let (mut limit, mut work) = (None, None::<Infallible>);
+        let (how, mut work) = (self.0.how_to_wait(options), None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
                 waits_as,
                 requester,
-                options,
-                limit,
+                (options, how),
                 &mut work,
-                |state, now, how, request| {
+                |state, now, request| {
                     state.downgrade(tree);
                     let set = scope.with_intentions(tree);
                     state.request_nodes(Arc::clone(request) as _, set, how, now)
@@ -100,7 +99,7 @@ impl FifoLock {
             let (asked, waited) = asked.await?;
             let grant = asked.granted();
             // Without a wait, the step that locked the nodes also looked up their ancestors.
-            if waited.is_none() {
+            if !waited {
                 return Ok(grant);
             }
             let settled = self
@@ -112,7 +111,6 @@ impl FifoLock {
                 // nothing closes no cycle.
                 None => self.leave_grant(grant.id()),
             }
-            limit = waited;
         }
     }
 
@@ -146,26 +144,24 @@ impl FifoLock {
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
         self.refuse_cancelled(requester, options, CapacityPart::Share)?;
-        let (mut limit, mut work) = (None, None::<Infallible>);
+        let (how, mut work) = (self.0.how_to_wait(options), None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
                 waits_as,
                 requester,
-                options,
-                limit,
+                (options, how),
                 &mut work,
-                |state, now, how, request| {
+                |state, now, request| {
                     let request = Arc::clone(request) as _;
                     state.request_more_nodes(grant, scope, tree, request, how, now)
                 },
             );
             let (extended, waited) = asked.await?;
-            if waited.is_none() {
-                return Ok(extended.granted());
-            }
             // Ancestors that the nodes got during the wait are locked too. Then no other owner can
             // move the nodes: a move needs the locks that are held by now.
-            limit = waited;
+            if !waited {
+                return Ok(extended.granted());
+            }
         }
     }
 }

@@ -30,7 +30,7 @@ impl LockState {
     #[inline]
     pub(super) fn watch_holder(&mut self, overdue: Option<Overdue>) {
         if let Some(overdue) = overdue
-            && (!self.queue.is_empty() || self.waiting_for_nodes() > 0)
+            && self.waiting() > 0
             && let Some(deadline) = self.look_no_later_than(overdue.at)
         {
             self.outbox.push(AfterUnlock::Look(deadline));

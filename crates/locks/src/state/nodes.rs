@@ -145,7 +145,7 @@ impl LockState {
         let head = request.head();
         let RequestSource { owner, thread, .. } = &head.source;
         self.refuse_reentry(owner, *thread, CapacityPart::Share, now)?;
-        let may_wait = self.may_wait(how);
+        let may_wait = how.may_wait(self.waiting());
         let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share.weight());
         if !may_wait {
             let nodes = self.nodes.get_or_insert_default();
@@ -210,7 +210,7 @@ impl LockState {
             let forgotten = asking.position_at(None);
             self.withdraw_from_nodes(forgotten, Reason::Cancelled, now);
         }
-        let (set, may_wait) = (scope.with_intentions(tree), self.may_wait(how));
+        let (set, may_wait) = (scope.with_intentions(tree), how.may_wait(self.waiting()));
         let nodes = self.nodes.get_or_insert_default();
         if !may_wait && let Some(member) = nodes.table.in_the_way(number, &set) {
             let part = CapacityPart::Share;

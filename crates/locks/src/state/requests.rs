@@ -20,15 +20,6 @@ pub(crate) struct LockWait {
     pub(super) reported_for: Cell<u64>,
 }
 
-/// How a request waits, if it must.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct HowToWait {
-    /// It may not wait.
-    pub(crate) at_once: bool,
-    pub(crate) bound: Option<usize>,
-    pub(crate) priority: Priority,
-}
-
 impl LockState {
     /// Refuses a request that would wait for its own thread.
     pub(crate) fn refuse_reentry(
@@ -55,11 +46,6 @@ impl LockState {
         })
     }
 
-    /// Whether a request may wait, if it must.
-    pub(crate) fn may_wait(&self, how: HowToWait) -> bool {
-        !how.at_once && self.waiting() < self.bound(how)
-    }
-
     /// Refuses a request that may not wait. `member` blocks it, or the holder.
     pub(crate) fn refuse_wait(
         &mut self,
@@ -69,29 +55,15 @@ impl LockState {
         member: Option<MemberNumber>,
         now: MonotonicTime,
     ) -> LockError {
-        let (owner, waiting) = (owner.clone(), self.waiting());
-        if how.at_once {
+        let holder = how.is_at_once().then(|| {
             let member = member.and_then(|number| self.info_of_member(number, now));
-            let holder = Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)));
-            return LockError::WouldBlock {
-                owner,
-                holder,
-                waiting,
-            };
-        }
-        self.recorder_of(part).counts.total_rejections += 1;
-        LockError::QueueFull {
-            owner,
-            waiting,
-            bound: self.bound(how),
-        }
+            Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)))
+        });
+        let waiting = self.waiting();
+        how.refuse(owner, waiting, holder, &mut self.recorder_of(part).counts)
     }
 
-    fn bound(&self, how: HowToWait) -> usize {
-        how.bound.unwrap_or(usize::MAX).min(self.queue_bound)
-    }
-
-    fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         self.queue.len() + self.waiting_for_nodes()
     }
 

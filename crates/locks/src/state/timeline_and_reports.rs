@@ -168,7 +168,7 @@ impl LockState {
         holder: Option<LockInfo>,
         now: MonotonicTime,
     ) -> AfterUnlock {
-        let waiting = self.queue.len() + self.waiting_for_nodes();
+        let waiting = self.waiting();
         let first = self.entries(now).take(SlowReport::FIRST).collect();
         AfterUnlock::Report(Box::new(SlowReport {
             slow,
@@ -189,7 +189,7 @@ impl LockState {
         now: MonotonicTime,
     ) -> Option<Duration> {
         let ReportThresholds { holds, waits } = self.observed.as_ref()?.thresholds;
-        if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
+        if self.waiting() == 0 {
             return None;
         }
         let mut reports = Vec::new();
@@ -251,7 +251,7 @@ impl LockState {
     /// Notes that a request begins to wait. If it is the only one, later reports are those of
     /// another hang.
     pub(crate) fn begin_episode(&self) {
-        if self.observed.is_some() && self.queue.len() + self.waiting_for_nodes() == 1 {
+        if self.observed.is_some() && self.waiting() == 1 {
             self.holds_or_closing()
                 .for_each(|hold| hold.is_named.set(false));
         }
@@ -315,7 +315,7 @@ impl LockState {
     #[inline(never)]
     fn watch_slow_requests(&mut self, now: MonotonicTime) -> Option<Deadline> {
         let observed = self.observed.as_ref()?;
-        if self.queue.is_empty() && self.waiting_for_nodes() == 0 {
+        if self.waiting() == 0 {
             return None;
         }
         let ReportThresholds { holds, waits } = observed.thresholds;

@@ -6,13 +6,12 @@ use std::pin::Pin;
 use std::task::{Context, Waker};
 
 use super::*;
-use crate::Requester;
 use crate::id::NodeId;
 use crate::node::{Scope, Tree};
 use crate::queue::LockMode;
 use crate::steps::counter::counted;
 use crate::wait::WaiterKind;
-use crate::{AcquireOptions, FifoLock};
+use crate::{AcquireOptions, FifoLock, Requester};
 
 struct Flat;
 
