@@ -7,13 +7,10 @@ use std::time::{Duration, SystemTime};
 use serde::Serialize;
 use smol_str::SmolStr;
 
+use crate::CallSite;
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::millis;
-use crate::request::RequestSource;
-use crate::sampling::HoldStart;
 use crate::show::{Millis, Named};
-use crate::time::MonotonicTime;
-use crate::{CallSite, Grant};
 
 /// The holder of a lock.
 ///
@@ -49,30 +46,6 @@ pub struct LockInfo {
     pub label: Option<SmolStr>,
     /// The source code location of the request.
     pub call_site: CallSite,
-}
-
-impl LockInfo {
-    pub(super) fn of(
-        grant: Grant,
-        source: &RequestSource,
-        since: HoldStart,
-        now: MonotonicTime,
-    ) -> Self {
-        let held_for = since.lasted(now);
-        Self {
-            lock_id: grant.id(),
-            owner_id: source.owner.clone(),
-            fencing_token: grant.token,
-            acquired_at: SystemTime::now()
-                .checked_sub(held_for)
-                .unwrap_or(SystemTime::UNIX_EPOCH),
-            held_for,
-            at_least: !since.exact,
-            untaken: source.untaken,
-            label: source.label.clone(),
-            call_site: source.call_site.into(),
-        }
-    }
 }
 
 impl fmt::Display for LockInfo {

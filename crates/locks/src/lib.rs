@@ -133,12 +133,14 @@ pub struct Grant {
     pub limited: bool,
 }
 
-impl Grant {
+impl Default for Grant {
     /// Returns a placeholder that no lock has granted.
-    pub fn none() -> Self {
+    fn default() -> Self {
         Self::new(LockId { number: 0, lock: 0 }, FencingToken(0), false)
     }
+}
 
+impl Grant {
     #[inline(always)]
     fn new(id: LockId, token: FencingToken, limited: bool) -> Self {
         Self {

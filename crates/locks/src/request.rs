@@ -1,6 +1,6 @@
 //! A request, for each type of lock: who makes it ([`RequestSource`]), what is asked
-//! ([`RequestHead`]), its place in a queue ([`Waiter`]), its work, and how its outcome is
-//! delivered.
+//! ([`RequestHead`]), its place in a queue ([`Waiter`]), its hold ([`Holder`]), its work, and how
+//! its outcome is delivered.
 //!
 //! [`Waiting`] is all that a lock needs of a waiter, which is a thread or a task. A request has its
 //! own mutex: a woken thread need not lock the lock's again.
@@ -9,13 +9,14 @@ use std::convert::Infallible;
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use smol_str::SmolStr;
 
 use super::keeper::LeftWork;
 use super::mailbox::{Mailbox, Recipient, Rest};
 use super::options::RequestLimit;
+use super::sampling::HoldStart;
 use super::wait::{WaitDeadline, WaiterKind};
 use super::wake_chain::Sleeper;
 use super::{Grant, LockError, LockInfo, QueueEntry, TimeoutEvidence};
@@ -317,6 +318,56 @@ impl<R: Waiting + ?Sized, L> Waiter<R, L> {
             holder,
             ahead: Vec::new(),
             node: None,
+        }
+    }
+}
+
+/// A request that holds a lock, nodes, or a key. `L` is what its type of lock keeps beside that.
+/// `G` names the grant: the number is enough for a key, where the rest follows from it.
+///
+/// In this order: the fields that a request reads come first.
+#[derive(Debug)]
+#[repr(C)]
+pub(super) struct Holder<L, G = Grant> {
+    pub(super) since: HoldStart,
+    pub(super) grant: G,
+    pub(super) source: RequestSource,
+    pub(super) more: L,
+}
+
+impl<L: Default, G: Default> Holder<L, G> {
+    pub(super) fn vacant() -> Self {
+        Self {
+            since: HoldStart::default(),
+            grant: G::default(),
+            source: RequestSource::vacant(),
+            more: L::default(),
+        }
+    }
+}
+
+impl<L> Holder<L> {
+    pub(super) fn info(&self, now: MonotonicTime) -> LockInfo {
+        self.info_of(self.grant, now)
+    }
+}
+
+impl<L, G> Holder<L, G> {
+    /// Describes it, under this grant.
+    pub(super) fn info_of(&self, grant: Grant, now: MonotonicTime) -> LockInfo {
+        let held_for = self.since.lasted(now);
+        LockInfo {
+            lock_id: grant.id(),
+            owner_id: self.source.owner.clone(),
+            fencing_token: grant.token,
+            acquired_at: SystemTime::now()
+                .checked_sub(held_for)
+                .unwrap_or(SystemTime::UNIX_EPOCH),
+            held_for,
+            at_least: !self.since.exact,
+            untaken: self.source.untaken,
+            label: self.source.label.clone(),
+            call_site: self.source.call_site.into(),
         }
     }
 }

@@ -211,14 +211,14 @@ impl LockState {
 
     #[inline(always)]
     fn recorder(&mut self) -> &mut Recorder {
-        match self.holder.scope {
+        match self.holder.more.scope {
             None => &mut self.metrics,
             Some(_) => self.recorder_of(CapacityPart::Share),
         }
     }
 
     fn part_held(&self) -> CapacityPart {
-        match self.held && self.holder.scope.is_none() {
+        match self.held && self.holder.more.scope.is_none() {
             true => CapacityPart::Whole,
             false => CapacityPart::Share,
         }
@@ -283,8 +283,8 @@ impl LockState {
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
-        if scope.is_some() || self.holder.scope.is_some() {
-            self.holder.scope = scope;
+        if scope.is_some() || self.holder.more.scope.is_some() {
+            self.holder.more.scope = scope;
         }
         let id = self.next_id();
         self.hold(id, measured, overdue)
@@ -300,11 +300,11 @@ impl LockState {
         let grant = Grant::new(id, token, overdue.is_some());
         self.holder.grant = grant;
         self.holder.since.begin(measured);
-        if overdue.is_some() || self.holder.overdue.is_some() {
-            self.holder.overdue = overdue;
+        if overdue.is_some() || self.holder.more.overdue.is_some() {
+            self.holder.more.overdue = overdue;
         }
-        if self.holder.sealed || self.holder.joined.is_some() {
-            (self.holder.sealed, self.holder.joined) = (false, None);
+        if self.holder.more.sealed || self.holder.more.joined.is_some() {
+            (self.holder.more.sealed, self.holder.more.joined) = (false, None);
         }
         grant
     }
@@ -346,7 +346,7 @@ impl LockState {
                 Some(set) => self.admit(waiter, *set, now),
             }
         };
-        self.holder.scope = None;
+        self.holder.more.scope = None;
         self.observe_grant(&waiter, now);
         let id = self.id(waiter.number);
         self.metrics.durations.record_wait(now - waiter.since);
@@ -411,7 +411,7 @@ impl LockState {
         match self.release(id, now) {
             Ok(next) => next,
             Err(ReleaseError::TransactionOpen { .. }) => {
-                if let Some(joined) = &mut self.holder.joined {
+                if let Some(joined) = &mut self.holder.more.joined {
                     joined.last = true;
                 }
                 None
@@ -434,10 +434,10 @@ impl LockState {
             if holder.has_transaction() {
                 return Err(JoinError::TransactionOpen { id });
             }
-            if holder.scope.is_some() {
+            if holder.more.scope.is_some() {
                 return Err(JoinError::NodesOnly { id });
             }
-            holder.joined = Some(Joined {
+            holder.more.joined = Some(Joined {
                 thread,
                 last: false,
             });
@@ -466,8 +466,8 @@ impl LockState {
             return self.part_from_nodes(id, now);
         }
         let holder = self.holder_of(id)?;
-        holder.sealed = false;
-        match holder.joined.take() {
+        holder.more.sealed = false;
+        match holder.more.joined.take() {
             Some(joined) if !joined.last => None,
             _ => self.end(now, combiner),
         }

@@ -163,6 +163,7 @@ impl HowToWait {
 }
 
 /// The events that end a wait besides its outcome.
+#[derive(Clone, Copy)]
 pub struct Wait<T> {
     pub ticket: T,
     pub deadline: WaitDeadline,

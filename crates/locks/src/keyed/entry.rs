@@ -7,8 +7,8 @@ use super::shard::ShardState;
 use crate::id::OwnerId;
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Priority, Ticket, WaitList};
-use crate::request::{RequestSource, Requester, Waiter, Waiting};
-use crate::sampling::{HoldStart, Measured};
+use crate::request::{Holder, Requester, Waiter, Waiting};
+use crate::sampling::Measured;
 use crate::time::MonotonicTime;
 use crate::wait::HowToWait;
 use crate::{LockError, LockInfo, QueueEntry};
@@ -34,14 +34,9 @@ pub(super) enum KeyedPosition {
     Drain(u64),
 }
 
-pub(super) struct KeyHolder<V> {
-    pub(super) number: u64,
-    pub(super) source: RequestSource,
-    pub(super) since: HoldStart,
-    /// Set by the first waiter. Kept until the key is idle, because tickets name positions in these
-    /// queues.
-    pub(super) queues: Option<Box<KeyQueues<V>>>,
-}
+/// The holder of a key, with the number of its request and the queues of the key. The first waiter
+/// sets these. They are kept until the key is idle, because tickets name positions in them.
+pub(super) type KeyHolder<V> = Holder<Option<Box<KeyQueues<V>>>, u64>;
 
 /// The two queues of a key: requests for the key, and requests for the result of its task. The end
 /// of a task grants the first request of the one, and answers all requests of the other.
@@ -58,15 +53,6 @@ pub(super) struct Drain {
 }
 
 impl<V> KeyHolder<V> {
-    pub(super) fn vacant() -> Self {
-        Self {
-            number: 0,
-            source: RequestSource::vacant(),
-            since: HoldStart::default(),
-            queues: None,
-        }
-    }
-
     /// Makes the request the holder. Every field is written in place, see
     /// [`RequestSource::assign`].
     #[inline(always)]
@@ -76,7 +62,7 @@ impl<V> KeyHolder<V> {
         requester: &Requester<'_>,
         measured: Option<Measured>,
     ) {
-        self.number = number;
+        self.grant = number;
         self.source.assign(requester);
         self.since.begin(measured);
     }
@@ -84,15 +70,15 @@ impl<V> KeyHolder<V> {
     /// Drops every value that owns memory.
     #[inline(always)]
     pub(super) fn clear(&mut self) {
-        if self.queues.is_some() {
-            self.queues = None;
+        if self.more.is_some() {
+            self.more = None;
         }
         self.source.forget();
     }
 
     pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
         // No request overtakes another.
-        self.queues.get_or_insert_with(|| {
+        self.more.get_or_insert_with(|| {
             Box::new(KeyQueues {
                 turns: WaitList::new(0),
                 joins: WaitList::new(0),
@@ -101,11 +87,11 @@ impl<V> KeyHolder<V> {
     }
 
     pub(super) fn waiting(&self) -> usize {
-        self.queues.as_ref().map_or(0, |queues| queues.turns.len())
+        self.more.as_ref().map_or(0, |queues| queues.turns.len())
     }
 
     pub(super) fn waiters(&self) -> impl Iterator<Item = &Waiter> {
-        let queues = self.queues.iter();
+        let queues = self.more.iter();
         let turns = queues.flat_map(|queues| queues.turns.iter(None));
         turns.map(|(_, waiter)| waiter)
     }
@@ -186,8 +172,7 @@ impl<K, V> Active<'_, K, V> {
     pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
         let holder = &mut self.entry.state;
         holder.since.observe(now);
-        let grant = self.state.grant(holder.number);
-        LockInfo::of(grant, &holder.source, holder.since, now)
+        holder.info_of(self.state.grant(holder.grant), now)
     }
 
     pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {

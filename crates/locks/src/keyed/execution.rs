@@ -18,7 +18,7 @@ use crate::brief::Brief;
 use crate::caught::{CaughtPanic, catch};
 use crate::codes::codes;
 use crate::id::{LockId, OwnerId};
-use crate::request::{QueuedWork, Request, RequestOutcome, Waiting};
+use crate::request::{QueuedWork, Request, RequestOutcome, RequestSource, Waiting};
 use crate::show::Named;
 use crate::sync::assert_unlocked;
 use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaiterKind};
@@ -205,7 +205,7 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
         if waits_as == WaiterKind::Thread {
             queued.refuse_self()?;
         }
-        queued.deadline = queued.shared.how_to_wait(options).deadline;
+        queued.wait.deadline = queued.shared.how_to_wait(options).deadline;
         match queued.wait(waits_as, options.cancel.as_ref()).await {
             RequestOutcome::Done(result) => result,
             RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
@@ -287,16 +287,13 @@ codes! { inherent TaskPanic {
     }, 500;
 }}
 
+/// The id of the grant under which a task was executed, and who executed it.
+pub(super) type EndedTask = (LockId, RequestSource);
+
 pub(super) enum Ending<'a, V> {
     Done(&'a V),
     Panicked(&'a CaughtPanic),
     Abandoned,
-}
-
-pub(super) struct Ended {
-    pub(super) id: LockId,
-    pub(super) owner: OwnerId,
-    pub(super) label: Option<SmolStr>,
 }
 
 /// The request of a join: it brings no work and gets a result.
@@ -314,13 +311,13 @@ impl<V: Send + 'static> QueuedWork for Join<V> {
 /// Clone`.
 pub(super) trait Joiner<V>: Waiting {
     /// Called once, without the mutex of any lock.
-    fn share(&self, task: &Ended, ending: &Ending<'_, V>);
+    fn share(&self, task: &EndedTask, ending: &Ending<'_, V>);
 }
 
 impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
-    fn share(&self, task: &Ended, ending: &Ending<'_, V>) {
+    fn share(&self, (id, source): &EndedTask, ending: &Ending<'_, V>) {
         assert_unlocked("a result is cloned");
-        let owner = || task.owner.clone();
+        let (id, owner) = (*id, || source.owner.clone());
         let result = match ending {
             // Nothing can observe the state that a panicking clone leaves.
             Ending::Done(value) => match catch(|| V::clone(value)) {
@@ -328,15 +325,12 @@ impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
                 Err(panic) => return self.answer(RequestOutcome::Panicked(panic)),
             },
             Ending::Panicked(panic) => Err(ExecutionError::Panicked(Box::new(TaskPanic {
-                id: task.id,
+                id,
                 owner: owner(),
-                label: task.label.clone(),
+                label: source.label.clone(),
                 message: panic.message().map(str::to_owned),
             }))),
-            Ending::Abandoned => Err(ExecutionError::Abandoned {
-                id: task.id,
-                owner: owner(),
-            }),
+            Ending::Abandoned => Err(ExecutionError::Abandoned { id, owner: owner() }),
         };
         self.answer(RequestOutcome::Done(result));
     }

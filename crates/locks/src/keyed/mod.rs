@@ -242,7 +242,7 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let waiting_at = active.join_task(request.clone(), now);
         let spins = active.state.pace.spins(None);
         let owner = active.entry.state.source.owner.clone();
-        let id = active.state.id(active.entry.state.number);
+        let id = active.state.grant(active.entry.state.grant).id();
         let queued = KeyedRequest::new(&self.0, waiting_at, request, spins, None);
         Some(Execution { queued, id, owner })
     }

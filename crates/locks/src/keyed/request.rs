@@ -42,13 +42,13 @@ where
         &mut self,
         context: &RequestContext,
     ) -> Result<Option<Reservation<K, V>>, LockError> {
-        let requester = self.requester(context);
+        let requester = bound_to(context.waits_as.thread(), context, &self.owner);
         let shared = &self.lock.0;
         shared.ask(self.key, &requester, &context.options, false)
     }
 
     async fn grant_as(self, context: RequestContext) -> Result<Reservation<K, V>, LockError> {
-        let requester = self.requester(&context);
+        let requester = bound_to(context.waits_as.thread(), &context, &self.owner);
         let shared = &self.lock.0;
         let turn = shared.ask(self.key, &requester, &context.options, true)?;
         let mut turn = turn.expect("it waits");
@@ -57,15 +57,13 @@ where
     }
 }
 
-impl<K, V, Q: ?Sized> KeyRequest<'_, K, V, Q> {
-    /// Describes the request. It is bound to its thread whatever the options say, because one
-    /// thread executes a task, and it cannot wait for itself.
-    fn requester<'a>(&'a self, context: &'a RequestContext) -> Requester<'a> {
-        Requester {
-            thread: context.waits_as.thread(),
-            bound: true,
-            ..context.requester(&self.owner, false)
-        }
+/// Describes a request that is bound to a thread whatever the options say, because one thread
+/// executes a task, and it cannot wait for itself.
+fn bound_to<'a>(thread: u64, context: &'a RequestContext, owner: &'a OwnerId) -> Requester<'a> {
+    Requester {
+        thread,
+        bound: true,
+        ..context.requester(owner, false)
     }
 }
 
@@ -87,10 +85,7 @@ where
     pub fn reserve(self) -> Result<Reservation<K, V>, LockError> {
         let (KeyRequest { lock, key, owner }, context) = self.into_parts();
         // The executing thread is not known yet, and a position does not wait.
-        let requester = Requester {
-            thread: 0,
-            ..context.requester(&owner, false)
-        };
+        let requester = bound_to(0, &context, &owner);
         let turn = lock.0.ask(key, &requester, &context.options, true)?;
         Ok(turn.expect("it waits"))
     }
@@ -108,10 +103,7 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
     type Error = LockError;
 
     async fn grant_as(self, context: RequestContext) -> Result<(), LockError> {
-        let requester = Requester {
-            thread: context.waits_as.thread(),
-            ..context.requester(&self.owner, false)
-        };
+        let requester = bound_to(context.waits_as.thread(), &context, &self.owner);
         let shared = &self.lock.0;
         if context.options.is_cancelled() {
             shared.shard_with(0).state.counts.total_cancellations += 1;
@@ -301,9 +293,7 @@ pub(super) type TurnWait<K, V> = Option<Box<KeyedRequest<K, V, Infallible>>>;
 pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
     pub(super) shared: Arc<KeyedShards<K, V>>,
     request: Arc<Request<W>>,
-    waiting_at: KeyedPosition,
-    spins: u32,
-    pub(super) deadline: WaitDeadline,
+    pub(super) wait: Wait<KeyedPosition>,
     /// Whether it still waits for its outcome.
     is_queued: bool,
 }
@@ -319,9 +309,12 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         Self {
             shared: Arc::clone(shared),
             request,
-            waiting_at,
-            spins,
-            deadline,
+            wait: Wait {
+                ticket: waiting_at,
+                deadline,
+                spins,
+                keeper_looks: None,
+            },
             is_queued: true,
         }
     }
@@ -329,8 +322,8 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
     /// Refuses a wait for the calling thread itself.
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
         let requester = (&self.request.head().source.owner, thread_number());
-        let mut shard = self.shared.shard_of(self.waiting_at);
-        shard.refuse_self(self.waiting_at, requester, self.shared.clock.now())
+        let mut shard = self.shared.shard_of(self.wait.ticket);
+        shard.refuse_self(self.wait.ticket, requester, self.shared.clock.now())
     }
 }
 
@@ -340,7 +333,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         waits_as: WaiterKind,
         cancel: Option<&CancelToken>,
     ) -> RequestOutcome<W::Reply> {
-        let deadline = self.deadline;
+        let deadline = self.wait.deadline;
         let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
         let is_at_once = deadline.is_some_and(|(limit, _)| limit.is_zero());
         let may_wait = !is_at_once && !cancel.is_some_and(CancelToken::is_cancelled);
@@ -353,13 +346,8 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
             let _ = request.head().task.set(deadline);
         }
         self.is_queued = false;
-        let wait = Wait {
-            ticket: self.waiting_at,
-            deadline,
-            spins: self.spins,
-            keeper_looks: waits_as.ended_by_keeper(deadline),
-        };
-        let answered = waits_as.wait(&shared, &request, cancel, wait).await;
+        self.wait.keeper_looks = waits_as.ended_by_keeper(deadline);
+        let answered = waits_as.wait(&shared, &request, cancel, self.wait).await;
         request.open(answered).0
     }
 }
@@ -382,9 +370,8 @@ impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
 impl<K: 'static, V: 'static, W: QueuedWork> Drop for KeyedRequest<K, V, W> {
     fn drop(&mut self) {
         if self.is_queued {
-            self.shared
-                .shard_of(self.waiting_at)
-                .take_out(self.waiting_at);
+            let waiting_at = self.wait.ticket;
+            self.shared.shard_of(waiting_at).take_out(waiting_at);
         }
     }
 }

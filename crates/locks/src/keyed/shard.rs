@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::entry::{Active, ActiveKey, Drain, Hold, KeyHolder, KeyedPosition};
-use super::execution::{Ended, Joiner};
+use super::execution::{EndedTask, Joiner};
 use super::shards::SHARDS;
 use crate::diagnostics::KEYS;
 use crate::error::TimeoutEvidence;
@@ -62,7 +62,7 @@ pub(super) struct AnsweredRequests<V> {
     /// The next holder, then the waits for all requests of which this was the last.
     pub(super) answers: Vec<Answer>,
     pub(super) joiners: Vec<Arc<dyn Joiner<V>>>,
-    pub(super) task: Ended,
+    pub(super) task: EndedTask,
 }
 
 impl<K, V> Shard<K, V> {
@@ -156,7 +156,7 @@ impl<K, V> Shard<K, V> {
         let mut ended = None;
         let gone = self.entries.remove_if(hold.key, |entry| {
             let holder = &mut entry.state;
-            if holder.number != hold.number {
+            if holder.grant != hold.number {
                 return false;
             }
             state.counts.total_releases += 1;
@@ -167,10 +167,10 @@ impl<K, V> Shard<K, V> {
             if let Some((held, _)) = held {
                 state.pace.take_in(held);
             }
-            let is_last = state.leave(holder.number);
+            let is_last = state.leave(hold.number);
             let mut waited = None;
             let mut is_idle = true;
-            if is_last || holder.queues.is_some() {
+            if is_last || holder.more.is_some() {
                 let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
                 let answered = state.hand_over(holder, now);
                 is_idle = answered.wait.is_none();
@@ -220,7 +220,7 @@ impl<K, V> Shard<K, V> {
         let state = &mut self.state;
         let mut entries: Vec<_> = self.entries.iter_mut().collect();
         shrink::to_first(&mut entries, KEYS, |it| {
-            (it.state.waiting() == 0, it.state.number)
+            (it.state.waiting() == 0, it.state.grant)
         });
         for entry in entries {
             visit(Active { entry, state });
@@ -253,14 +253,11 @@ impl ShardState {
         }
     }
 
-    pub(super) fn id(&self, number: u64) -> LockId {
-        let lock = self.lock;
-        LockId { number, lock }
-    }
-
     /// Returns the grant of a request. Grants of one key have rising numbers.
+    #[inline(always)]
     pub(super) fn grant(&self, number: u64) -> Grant {
-        Grant::new(self.id(number), FencingToken(number), false)
+        let lock = self.lock;
+        Grant::new(LockId { number, lock }, FencingToken(number), false)
     }
 
     /// Grants the key to the next waiter, and returns the waits that the end of this hold answers.
@@ -274,13 +271,9 @@ impl ShardState {
             wait: None,
             answers: Vec::new(),
             joiners: Vec::new(),
-            task: Ended {
-                id: self.id(holder.number),
-                owner: holder.source.owner.clone(),
-                label: holder.source.label.clone(),
-            },
+            task: (self.grant(holder.grant).id(), holder.source.clone()),
         });
-        if let Some(queues) = &mut holder.queues {
+        if let Some(queues) = &mut holder.more {
             // Later requests for a result wait for that of the next task.
             let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
             answered.joiners = joiners.map(|waiter| waiter.request).collect();
@@ -365,7 +358,7 @@ impl<K, V> Shard<K, V> {
             // All joined requests are answered together.
             (KeyedPosition::Join(key, _), _) => (key, 1, 0),
             (KeyedPosition::Drain(_), _) => {
-                let first = self.entries().min_by_key(|entry| entry.state.number)?;
+                let first = self.entries().min_by_key(|entry| entry.state.grant)?;
                 (first.id, ahead, 0)
             }
         };
@@ -395,7 +388,7 @@ impl<K, V> Shard<K, V> {
     }
 
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
-        let queues = self.entries().map(|entry| (entry.id, &entry.state.queues));
+        let queues = self.entries().map(|entry| (entry.id, &entry.state.more));
         for (id, queues) in queues.filter_map(|(id, queues)| Some((id, queues.as_ref()?))) {
             for (ticket, waiter) in queues.turns.iter(None) {
                 visit(KeyedPosition::Turn(id, ticket), &*waiter.request);
@@ -430,7 +423,7 @@ impl<K, V> Shard<K, V> {
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
     fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
-        let queues = |key| self.entries.get(key)?.state.queues.as_ref();
+        let queues = |key| self.entries.get(key)?.state.more.as_ref();
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),
             KeyedPosition::Join(key, ticket) => queues(key)?.joins.ahead_of(ticket),
@@ -446,14 +439,14 @@ impl<K, V> Shard<K, V> {
     pub(super) fn take_out(&mut self, waiting_at: KeyedPosition) -> Option<Waiter> {
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => {
-                let turns = &mut self.active(key)?.entry.state.queues.as_mut()?.turns;
+                let turns = &mut self.active(key)?.entry.state.more.as_mut()?.turns;
                 let waiter = turns.remove(ticket)?;
                 let last = self.state.leave(waiter.number);
                 debug_assert!(!last, "the holder came before it");
                 Some(waiter)
             }
             KeyedPosition::Join(key, ticket) => {
-                let joins = &mut self.active(key)?.entry.state.queues.as_mut()?.joins;
+                let joins = &mut self.active(key)?.entry.state.more.as_mut()?.joins;
                 let joiner = joins.remove(ticket)?;
                 Some(Waiter {
                     number: joiner.number,

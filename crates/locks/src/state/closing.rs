@@ -60,7 +60,7 @@ impl LockState {
             && let Some(closed) = &mut closing.by
         {
             closed.since.begin(Some(Measured::once(now)));
-            closed.is_reported.set(false);
+            closed.more.is_reported.set(false);
         }
     }
 

@@ -55,8 +55,9 @@ impl LockState {
             return;
         }
         if self.held {
-            let overdue = self.holder.overdue;
-            let overdue = overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.sealed);
+            let overdue = self.holder.more.overdue;
+            let overdue =
+                overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.more.sealed);
             if let Some(overdue) = overdue.filter(|_| self.holders_delay_queue()) {
                 self.revoke(self.holder.grant.id(), overdue, now);
             }
@@ -136,7 +137,9 @@ impl LockState {
     /// Protects the grant from revocation until the transaction under it ends. `false` when it was
     /// already revoked.
     pub(crate) fn seal(&mut self, id: LockId) -> bool {
-        self.hold_of(id).map(|hold| hold.sealed = true).is_some()
+        self.hold_of(id)
+            .map(|hold| hold.more.sealed = true)
+            .is_some()
     }
 
     /// Returns the description of the request of a grant, of the whole lock or of nodes, if it is
@@ -162,7 +165,7 @@ impl LockState {
         let nodes = self.nodes.as_ref()?;
         let delaying = nodes.table.newly_delaying(waiting_at.number);
         let holds = delaying.filter_map(|number| Some(&nodes.list.get(&number)?.hold));
-        holds.filter_map(|hold| Some(hold.overdue?.at)).min()
+        holds.filter_map(|hold| Some(hold.more.overdue?.at)).min()
     }
 
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
@@ -182,7 +185,11 @@ impl LockState {
             false => Some(overdue.at),
         };
         if self.held {
-            let overdue = self.holder.overdue.filter(|_| self.holders_delay_queue());
+            let overdue = self
+                .holder
+                .more
+                .overdue
+                .filter(|_| self.holders_delay_queue());
             return overdue.and_then(due);
         }
         let delaying = self.delaying().into_iter();

@@ -6,10 +6,8 @@ use std::time::Duration;
 use crate::id::FencingToken;
 use crate::node::Scope;
 use crate::packed::PackedDuration;
-use crate::request::RequestSource;
-use crate::sampling::HoldStart;
+use crate::request::Holder;
 use crate::time::{Deadline, MonotonicTime};
-use crate::{Grant, LockInfo};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overdue {
@@ -32,13 +30,14 @@ impl Overdue {
     }
 }
 
+pub(super) type LockHolder = Holder<LockHold>;
+
+/// What the document lock keeps of a hold.
+///
 /// In this order: the fields that a request reads come first.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct LockHolder {
-    pub(super) since: HoldStart,
-    pub(super) grant: Grant,
-    pub(super) source: RequestSource,
+pub(super) struct LockHold {
     /// When it can be revoked.
     pub(super) overdue: Option<Overdue>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
@@ -66,21 +65,6 @@ pub(super) struct Joined {
 }
 
 impl LockHolder {
-    pub(super) fn vacant() -> Self {
-        Self {
-            grant: Grant::none(),
-            source: RequestSource::vacant(),
-            since: HoldStart::default(),
-            overdue: None,
-            sealed: false,
-            joined: None,
-            scope: None,
-            waited: None,
-            is_reported: Cell::new(false),
-            is_named: Cell::new(false),
-        }
-    }
-
     /// Whether it holds anything. A request for nodes is admitted before that.
     pub(super) fn is_granted(&self) -> bool {
         self.grant.token != FencingToken(0)
@@ -92,29 +76,25 @@ impl LockHolder {
     }
 
     pub(super) fn is_held_by(&self, thread: u64) -> bool {
-        let joined = self.joined.map(|joined| joined.thread);
+        let joined = self.more.joined.map(|joined| joined.thread);
         self.source.thread == thread || joined == Some(thread)
     }
 
     /// Returns the number of the thread that has a transaction under it, or requested it; zero for
     /// none.
     pub(super) fn thread(&self) -> u64 {
-        let joined = self.joined.map(|joined| joined.thread);
+        let joined = self.more.joined.map(|joined| joined.thread);
         joined.unwrap_or(self.source.thread)
     }
 
     /// Whether it is released by its id, not only by its transaction, which learns of a revocation
     /// by itself.
     pub(super) fn is_released_by_id(&self) -> bool {
-        let is_left = self.joined.is_some_and(|joined| joined.last);
+        let is_left = self.more.joined.is_some_and(|joined| joined.last);
         !self.source.transaction && !is_left
     }
 
     pub(super) fn has_transaction(&self) -> bool {
-        self.source.transaction || self.joined.is_some()
-    }
-
-    pub(super) fn info(&self, now: MonotonicTime) -> LockInfo {
-        LockInfo::of(self.grant, &self.source, self.since, now)
+        self.source.transaction || self.more.joined.is_some()
     }
 }

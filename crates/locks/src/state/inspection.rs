@@ -44,7 +44,7 @@ fn node_wait((granule, rights): (&Granule, Rights)) -> NodeWait {
 impl LockState {
     /// Describes the requests for the whole lock, and those for nodes.
     pub(crate) fn request_stats(&self, now: MonotonicTime) -> [RequestStats; 2] {
-        let alone = self.held && self.holder.scope.is_some();
+        let alone = self.held && self.holder.more.scope.is_some();
         let whole = RequestStats {
             holders: usize::from(self.held && !alone),
             waiting: self.queue.len(),
@@ -105,7 +105,7 @@ impl LockState {
 
     fn held_lock(&self, hold: &LockHolder, now: MonotonicTime) -> HeldLock {
         let (mut nodes, mut node_count) = (Vec::new(), 0);
-        if let Some(scope) = &hold.scope {
+        if let Some(scope) = &hold.more.scope {
             let listed = scope.nodes().take(HeldLock::LISTED);
             nodes.extend(listed.map(|(id, mode)| (id.clone(), mode)));
             node_count = scope.parts().len();
@@ -126,10 +126,10 @@ impl LockState {
             in_transaction: hold.has_transaction(),
             thread_ended: thread.is_none() && hold.thread() != 0,
             thread,
-            hold_limit: hold.overdue.map(Overdue::limit),
+            hold_limit: hold.more.overdue.map(Overdue::limit),
             nodes,
             node_count,
-            is_of_nodes: !self.held || hold.scope.is_some(),
+            is_of_nodes: !self.held || hold.more.scope.is_some(),
         }
     }
 

@@ -119,7 +119,7 @@ impl LockState {
         if !self.held {
             return;
         }
-        let Some(scope) = self.holder.scope.take() else {
+        let Some(scope) = self.holder.more.scope.take() else {
             return;
         };
         self.held = false;
@@ -186,7 +186,10 @@ impl LockState {
         now: MonotonicTime,
     ) -> Result<Requested, LockError> {
         let id = grant.id();
-        if let Some(held) = self.holder_of(id).and_then(|holder| holder.scope.as_mut()) {
+        if let Some(held) = self
+            .holder_of(id)
+            .and_then(|holder| holder.more.scope.as_mut())
+        {
             held.extend(scope.clone());
             self.last_token += 1;
             self.holder.grant.token = FencingToken(self.last_token);
@@ -362,10 +365,10 @@ impl LockState {
             nodes.metrics.counts.total_acquisitions += 1;
             hold.grant = granted;
             hold.since.begin(Some(Measured::once(now)));
-            (hold.waited, hold.overdue) = (PackedDuration::new(now - since), overdue);
+            (hold.more.waited, hold.more.overdue) = (PackedDuration::new(now - since), overdue);
         }
         // It may have gone ahead of the queue, so more requests may wait for it.
-        let (grant, overdue) = (hold.grant, hold.overdue);
+        let (grant, overdue) = (hold.grant, hold.more.overdue);
         self.watch_holder(overdue);
         grant
     }
@@ -580,7 +583,7 @@ impl LockState {
         };
         let entry = |number: MemberNumber| {
             let hold = &nodes.list.get(&number)?.hold;
-            Some((number, hold.overdue?, hold.sealed))
+            Some((number, hold.more.overdue?, hold.more.sealed))
         };
         if self.holders_delay_queue() {
             return nodes.list.keys().copied().filter_map(entry).collect();

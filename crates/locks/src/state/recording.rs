@@ -74,7 +74,7 @@ impl Recording {
         outcome: TimelineOutcome,
     ) -> TimelineEntry {
         let granted = hold.began().or(ended).unwrap_or_default();
-        let waited = hold.waited.map_or(Duration::ZERO, PackedDuration::get);
+        let waited = hold.more.waited.map_or(Duration::ZERO, PackedDuration::get);
         let requested = granted.saturating_sub(waited);
         TimelineEntry {
             nodes,

@@ -43,9 +43,9 @@ impl Observed {
         if let Some(recording) = &mut self.recording {
             recording.push(recording.hold(hold, nodes, Some(now), outcome));
         }
-        hold.waited = None;
-        let was_reported = hold.is_reported.take();
-        hold.is_named.set(false);
+        hold.more.waited = None;
+        let was_reported = hold.more.is_reported.take();
+        hold.more.is_named.set(false);
         let over = self.thresholds.holds?;
         (busy_for >= over && !was_reported).then(|| (over, hold.info(now)))
     }
@@ -111,7 +111,7 @@ impl LockState {
     #[inline]
     pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: MonotonicTime) {
         if self.observed.is_some() {
-            self.holder.waited = PackedDuration::new(now - waiter.since);
+            self.holder.more.waited = PackedDuration::new(now - waiter.since);
             self.report_wait(waiter, 1, now);
         }
     }
@@ -195,13 +195,13 @@ impl LockState {
         let mut reports = Vec::new();
         if let Some(over) = holds {
             let holds = self.holds_or_closing();
-            for hold in holds.filter(|hold| !hold.is_reported.get() && !self.waits(hold)) {
+            for hold in holds.filter(|hold| !hold.more.is_reported.get() && !self.waits(hold)) {
                 let lasted = self.busy_for(hold, now);
                 if lasted < over {
                     sooner(left, over - lasted);
                     continue;
                 }
-                hold.is_reported.set(true);
+                hold.more.is_reported.set(true);
                 let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
                 reports.push(self.report(slow, over, Some(holder), now));
             }
@@ -242,7 +242,7 @@ impl LockState {
             return None;
         }
         waiter.more.reported_for.set(number);
-        let cause = cause.filter(|cause| !cause.is_named.replace(true))?;
+        let cause = cause.filter(|cause| !cause.more.is_named.replace(true))?;
         let (request, ended) = (waiter.entry(self.lock, position, now), false);
         let slow = SlowRequest::Wait { request, ended };
         Some(self.report(slow, over, Some(cause.info(now)), now))
@@ -253,7 +253,7 @@ impl LockState {
     pub(crate) fn begin_episode(&self) {
         if self.observed.is_some() && self.waiting() == 1 {
             self.holds_or_closing()
-                .for_each(|hold| hold.is_named.set(false));
+                .for_each(|hold| hold.more.is_named.set(false));
         }
     }
 
@@ -322,7 +322,7 @@ impl LockState {
         let mut left = waits;
         if let Some(over) = holds {
             let hold = self.holder().or(self.closed());
-            let hold = hold.filter(|hold| !hold.is_reported.get());
+            let hold = hold.filter(|hold| !hold.more.is_reported.get());
             let held_for = hold.map_or(Duration::ZERO, |hold| hold.since.lasted(now));
             sooner(&mut left, over.saturating_sub(held_for));
         }

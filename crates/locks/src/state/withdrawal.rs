@@ -90,7 +90,7 @@ impl LockState {
         let RequestPosition { number, wait, .. } = waiting_at;
         let id = self.id(number);
         if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
-            match &mut holder.joined {
+            match &mut holder.more.joined {
                 Some(joined) => joined.last = true,
                 None => {
                     let next = self.end(now, None);

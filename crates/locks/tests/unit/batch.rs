@@ -86,7 +86,7 @@ impl<'a> Served<'a> {
         let now = self.clock.clock().now();
         assert!(self.batch.goes_on(now));
         let waiter = Arc::clone(waiter) as Arc<dyn Waiting>;
-        self.batch.serve(waiter, Grant::none(), now);
+        self.batch.serve(waiter, Grant::default(), now);
     }
 }
 

@@ -422,7 +422,7 @@ fn lock_10_a_revocation_takes_no_more_steps_than_there_are_waiters() {
             .map(|_| waits(&lock, "waiter", hot()))
             .collect();
         let steps = lock.0.step(|state, now| {
-            let overdue = state.hold_of(own.id()).and_then(|hold| hold.overdue);
+            let overdue = state.hold_of(own.id()).and_then(|hold| hold.more.overdue);
             counted(|| state.revoke(own.id(), overdue.unwrap(), now)).1
         });
         let delayed = lock.0.step(|state, _| state.revoked_for(own.id()));
