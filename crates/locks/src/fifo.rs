@@ -488,7 +488,8 @@ impl FifoLock {
         let (outcome, left) = request.open(answered);
         *work = left;
         match outcome {
-            RequestOutcome::Granted(grant) => {
+            RequestOutcome::OfTheLock(granted) => {
+                let grant = granted.map_err(|error| *error)?;
                 if waits_as == WaiterKind::Task {
                     // The task knows of it now.
                     self.0.step(|state, _| {
@@ -499,7 +500,6 @@ impl FifoLock {
                 Ok((Answer::Granted(grant), true))
             }
             RequestOutcome::Done(reply) => Ok((Answer::Done(reply), true)),
-            RequestOutcome::Failed(error) => Err(*error),
             RequestOutcome::Panicked(panic) => {
                 // Before the unwinding: the work may have code of users, which may panic too.
                 drop(work.take());

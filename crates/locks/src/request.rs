@@ -171,32 +171,18 @@ impl QueuedWork for Infallible {
 /// The outcome of a waiting request, delivered exactly once.
 #[derive(Debug)]
 pub(super) enum RequestOutcome<R> {
-    /// It holds the lock, and runs its work itself.
-    Granted(Grant),
-    /// It left the queue without a grant.
-    Failed(Box<LockError>),
+    OfTheLock(LockOutcome),
     /// Another thread ran its work.
     Done(R),
     /// Another thread ran its work, which panicked.
     Panicked(CaughtPanic),
 }
 
-/// A grant or an error: an outcome of the lock itself.
-pub(super) type LockOutcome = RequestOutcome<Infallible>;
+/// It holds the lock, and runs its work itself; or it left the queue without a grant.
+pub(super) type LockOutcome = Result<Grant, Box<LockError>>;
 
 /// A request with the outcome to deliver to it.
 pub(super) type Answer = (Arc<dyn Waiting>, LockOutcome);
-
-impl LockOutcome {
-    fn of<R>(self) -> RequestOutcome<R> {
-        match self {
-            Self::Granted(grant) => RequestOutcome::Granted(grant),
-            Self::Failed(error) => RequestOutcome::Failed(error),
-            Self::Done(never) => match never {},
-            Self::Panicked(panic) => RequestOutcome::Panicked(panic),
-        }
-    }
-}
 
 /// A request as the queue stores it.
 pub(super) trait Waiting: Sleeper + Send + Sync {
@@ -454,7 +440,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
     }
 
     fn deliver(&self, verdict: LockOutcome) {
-        self.answer(verdict.of());
+        self.answer(RequestOutcome::OfTheLock(verdict));
     }
 
     fn serve(&self, grant: Grant) -> Rest {

@@ -13,7 +13,7 @@ use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
 use super::report::ReportChannel;
-use super::request::{RequestOutcome, Waiting};
+use super::request::Waiting;
 use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
 use super::wait::{HowToWait, Look, Reason, Wait, WaitQueue, WaiterKind, call_keeper};
@@ -176,7 +176,7 @@ impl LockShared {
             }
             AfterUnlock::Look(deadline) => self.call_keeper(deadline),
             AfterUnlock::Answer(request, outcome) => request.deliver(outcome),
-            AfterUnlock::Serve(request, grant) => request.deliver(RequestOutcome::Granted(grant)),
+            AfterUnlock::Serve(request, grant) => request.deliver(Ok(grant)),
         }
     }
 

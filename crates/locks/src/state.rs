@@ -23,9 +23,9 @@ use super::holder_word::HeldWord;
 use super::node::{Granule, NodeWait, Scope};
 use super::options::RequestLimit;
 use super::report::SlowReport;
-use super::request::{LockOutcome, RequestOutcome, RequestSource, Waiter, Waiting};
+use super::request::{LockOutcome, RequestSource, Waiter, Waiting};
 use super::sampling::{Measured, Pace, Sampling};
-use super::stats::{LockStats, Recorder};
+use super::stats::{LockStats, Recorder, Revocation};
 use super::wait::{HowToWait, Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
 use super::{Timeline, TimelineEntry, TimelineOutcome};
@@ -371,7 +371,7 @@ impl LockState {
             None if head.is_left_by_task() => AfterUnlock::Leave(request, grant),
             None => {
                 self.holder.source.untaken = head.task().is_some();
-                AfterUnlock::Answer(request, RequestOutcome::Granted(grant))
+                AfterUnlock::Answer(request, Ok(grant))
             }
         })
     }

@@ -57,30 +57,20 @@ pub(super) use deref_to_counters;
 
 deref_to_counters! { LockCounters: LockStats, RequestStats, KeyedStats }
 
-/// A revoked holder, its hold limit, and the request for which it was revoked.
-#[derive(Debug)]
-pub(super) struct Revoked {
-    pub(super) holder: LockInfo,
-    pub(super) hold_limit: Duration,
-    pub(super) waiter: Option<Box<QueueEntry>>,
-}
-
 /// Counters and samples since the lock was created or its metrics were reset.
 #[derive(Debug, Default)]
 pub(super) struct Recorder {
     pub(super) counts: LockCounters,
     pub(super) durations: Durations,
-    pub(super) revocations: Last<Revoked, MonotonicTime, { Revocation::LISTED }>,
+    pub(super) revocations: Last<Revocation, MonotonicTime, { Revocation::LISTED }>,
 }
 
 impl Recorder {
     pub(super) fn stats(&self, now: MonotonicTime) -> RequestStats {
         let revocations = self.revocations.list(now);
-        let revocations = revocations.map(|(revoked, revoked_for)| Revocation {
-            holder: revoked.holder.clone(),
-            hold_limit: revoked.hold_limit,
-            waiter: revoked.waiter.clone(),
+        let revocations = revocations.map(|(revocation, revoked_for)| Revocation {
             revoked_for,
+            ..revocation.clone()
         });
         let [wait, hold] = self.durations.summaries(&self.counts);
         RequestStats {

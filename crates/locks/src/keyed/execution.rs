@@ -208,9 +208,9 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
         queued.wait.deadline = queued.shared.how_to_wait(options).deadline;
         match queued.wait(waits_as, options.cancel.as_ref()).await {
             RequestOutcome::Done(result) => result,
-            RequestOutcome::Failed(error) => Err(ExecutionError::Lock(*error)),
+            RequestOutcome::OfTheLock(Err(error)) => Err(ExecutionError::Lock(*error)),
             RequestOutcome::Panicked(panic) => panic.resume(),
-            RequestOutcome::Granted(_) => {
+            RequestOutcome::OfTheLock(Ok(_)) => {
                 debug_assert!(false, "a join requests no grant");
                 Err(ExecutionError::Abandoned { id, owner })
             }

@@ -339,7 +339,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         let may_wait = !is_at_once && !cancel.is_some_and(CancelToken::is_cancelled);
         if let Err(error) = waits_as.attend(&shared, may_wait) {
             let error = LockError::no_keeper(&request.head().source.owner, &error);
-            return RequestOutcome::Failed(Box::new(error));
+            return RequestOutcome::OfTheLock(Err(Box::new(error)));
         }
         if waits_as == WaiterKind::Task {
             // A request is waited for once.
@@ -359,8 +359,7 @@ impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
         cancel: Option<&CancelToken>,
     ) -> Result<(), LockError> {
         match self.wait(waits_as, cancel).await {
-            RequestOutcome::Granted(_) => Ok(()),
-            RequestOutcome::Failed(error) => Err(*error),
+            RequestOutcome::OfTheLock(granted) => granted.map(drop).map_err(|error| *error),
             RequestOutcome::Done(never) => match never {},
             RequestOutcome::Panicked(panic) => panic.resume(),
         }

@@ -17,7 +17,7 @@ use crate::diagnostics::KEYS;
 use crate::error::TimeoutEvidence;
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::key_table::{KeyId, KeyTable};
-use crate::request::{Answer, RequestOutcome, Requester, Waiter, Waiting};
+use crate::request::{Answer, Requester, Waiter, Waiting};
 use crate::sampling::{Measured, Pace, Sampling};
 use crate::time::{Clock, MonotonicTime};
 use crate::wait::Reason;
@@ -283,15 +283,15 @@ impl ShardState {
                 let requester = waiter.source().requester();
                 holder.begin(waiter.number, &requester, Some(Measured::once(now)));
                 holder.source.untaken = waiter.request.head().task().is_some();
-                let granted = RequestOutcome::Granted(self.grant(waiter.number));
+                let granted = Ok(self.grant(waiter.number));
                 answered.answers.push((waiter.request, granted));
             }
         }
         while let Some(number) = self.drained()
             && let Some(waiter) = self.take_drain(number)
         {
-            let granted = RequestOutcome::Granted(self.grant(number));
-            answered.answers.push((waiter.request, granted));
+            let grant = self.grant(number);
+            answered.answers.push((waiter.request, Ok(grant)));
         }
         answered
     }
@@ -383,8 +383,7 @@ impl<K, V> Shard<K, V> {
                 TimeoutEvidence { ahead, ..evidence }.because(reason)
             }
         };
-        let failed = RequestOutcome::Failed(Box::new(error));
-        Some((waiter.request, failed))
+        Some((waiter.request, Err(Box::new(error))))
     }
 
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {

@@ -92,14 +92,15 @@ impl LockState {
         if is_released_by_id {
             self.remember_revocation(id);
         }
-        let revoked = crate::stats::Revoked {
+        let revocation = Revocation {
             holder: info,
             hold_limit: overdue.limit(),
             waiter: self.first_delayed_by(id.number, now).map(Box::new),
+            revoked_for: Duration::ZERO,
         };
         let metrics = self.recorder_of(self.part_held());
         metrics.counts.total_revocations += 1;
-        metrics.revocations.push(revoked, now);
+        metrics.revocations.push(revocation, now);
         self.observe_end(id, TimelineOutcome::Revoked, now);
         if self.held {
             let next = self.vacate(now, None);

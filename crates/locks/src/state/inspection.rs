@@ -34,7 +34,7 @@ fn is_shown(mode: LockMode) -> bool {
     )
 }
 
-fn node_wait((granule, rights): (&Granule, Rights)) -> NodeWait {
+pub(super) fn node_wait(granule: &Granule, rights: Rights) -> NodeWait {
     NodeWait {
         node: granule.node().cloned(),
         mode: rights.mode(),
@@ -151,7 +151,7 @@ impl LockState {
         WaitingRequest {
             waits_for: waits_for
                 .into_iter()
-                .map(|(granule, wants, _)| node_wait((granule, wants)))
+                .map(|(granule, wants, _)| node_wait(granule, wants))
                 .collect(),
             node_count: nodes.table.counts(number)[1],
             blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
@@ -184,7 +184,7 @@ impl LockState {
         WaitingRequest {
             priority: ticket.priority(),
             waits_for: shown
-                .map(|(granule, rights)| node_wait((granule, *rights)))
+                .map(|(granule, rights)| node_wait(granule, *rights))
                 .collect(),
             node_count: set.len(),
             blocked_by: holders.chain(ahead).collect(),
@@ -215,10 +215,7 @@ impl LockState {
                 owner_id: source.owner.clone(),
                 label: source.label.clone(),
                 call_site: source.call_site.into(),
-                waits_for: NodeWait {
-                    node: link.key.node().cloned(),
-                    mode: link.wants.mode(),
-                },
+                waits_for: node_wait(&link.key, link.wants),
                 has: mode(link.has),
                 held_by_next: mode(link.next_has),
                 waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),

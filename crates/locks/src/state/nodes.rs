@@ -298,9 +298,8 @@ impl LockState {
             // The task does not know of it yet.
             hold.source.untaken = true;
         }
-        let granted = RequestOutcome::Granted(grant);
         self.outbox
-            .push(AfterUnlock::Answer(waiter.request, granted));
+            .push(AfterUnlock::Answer(waiter.request, Ok(grant)));
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
@@ -413,10 +412,7 @@ impl LockState {
         let Some(wait) = nodes.table.longest_wait(number, listed) else {
             return;
         };
-        let node = NodeWait {
-            node: wait.key.node().cloned(),
-            mode: wait.wants.mode(),
-        };
+        let node = inspection::node_wait(wait.key, wait.wants);
         let queued = wait
             .queued
             .iter()
@@ -533,7 +529,7 @@ impl LockState {
         if let Some(asking) = self.stop_waiting(number, now) {
             let id = self.id(number);
             let waiter = self.revoked_for(id);
-            let verdict = RequestOutcome::Failed(Box::new(LockError::Revoked { id, waiter }));
+            let verdict = Err(Box::new(LockError::Revoked { id, waiter }));
             self.outbox
                 .push(AfterUnlock::Answer(asking.request, verdict));
         }

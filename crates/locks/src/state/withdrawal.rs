@@ -54,7 +54,7 @@ impl LockState {
         };
         *count += 1;
         self.observe_failure(waiter, evidence.position, outcome, now);
-        RequestOutcome::Failed(Box::new(evidence.because(reason)))
+        Err(Box::new(evidence.because(reason)))
     }
 
     /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
