@@ -463,7 +463,8 @@ impl FifoLock {
         let shared = &self.0;
         let attended = waits_as.attend(shared, !how.is_at_once());
         attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
-        let request = Arc::new(Request::of(requester, work.take(), how.deadline, waits_as));
+        let waits = Some((waits_as, how.deadline));
+        let request = Arc::new(Request::new(requester, work.take(), waits));
         let asked = shared.step(|state, now| match ask(state, now, &request) {
             Ok(Requested::Waits(waiting_at)) => {
                 ControlFlow::Continue(shared.wait_as(state, waiting_at, waits_as, how, now))
@@ -493,8 +494,8 @@ impl FifoLock {
                 if waits_as == WaiterKind::Task {
                     // The task knows of it now.
                     self.0.step(|state, _| {
-                        let source = state.held_source(grant.id());
-                        source.map(|source| source.untaken = false)
+                        let hold = state.hold_of(grant.id());
+                        hold.map(|hold| hold.source.untaken = false)
                     });
                 }
                 Ok((Answer::Granted(grant), true))
@@ -701,7 +702,7 @@ impl FifoLock {
 
     #[inline(never)]
     fn is_granted_in_step(&self, id: LockId) -> bool {
-        self.0.step(|state, _| state.held_source(id).is_some())
+        self.0.step(|state, _| state.hold_of(id).is_some())
     }
 
     #[inline(always)]

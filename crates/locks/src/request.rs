@@ -221,22 +221,22 @@ pub(super) struct RequestHead {
 }
 
 impl RequestHead {
-    /// Describes the request of a task, or of a thread.
+    /// Describes a request. Without `waits`, how it waits is decided later.
     pub(super) fn new<W: QueuedWork>(
         requester: &Requester<'_>,
         work: Option<&W>,
-        deadline: WaitDeadline,
-        waits_as: WaiterKind,
+        waits: Option<(WaiterKind, WaitDeadline)>,
     ) -> Self {
+        let deadline = waits.and_then(|(_, deadline)| deadline);
         Self {
             source: RequestSource::of(requester),
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
-            task: match waits_as {
-                WaiterKind::Thread => OnceLock::new(),
-                WaiterKind::Task => OnceLock::from(deadline),
+            task: match waits {
+                Some((WaiterKind::Task, deadline)) => OnceLock::from(deadline),
+                _ => OnceLock::new(),
             },
-            thread: waits_as.thread(),
+            thread: waits.map_or(0, |(waits_as, _)| waits_as.thread()),
             has_work: work.is_some(),
             for_any_thread: work.is_some_and(W::is_for_any_thread),
             brief: work.is_some_and(W::is_brief),
@@ -377,18 +377,13 @@ pub(super) struct Answered<W: QueuedWork> {
 }
 
 impl<W: QueuedWork> Request<W> {
-    pub(super) fn new(requester: &Requester<'_>, work: Option<W>) -> Self {
-        Self::of(requester, work, None, WaiterKind::Thread)
-    }
-
-    pub(super) fn of(
+    pub(super) fn new(
         requester: &Requester<'_>,
         work: Option<W>,
-        deadline: WaitDeadline,
-        waits_as: WaiterKind,
+        waits: Option<(WaiterKind, WaitDeadline)>,
     ) -> Self {
         Self {
-            head: RequestHead::new(requester, work.as_ref(), deadline, waits_as),
+            head: RequestHead::new(requester, work.as_ref(), waits),
             work: Mutex::new(work),
             mailbox: Mailbox::new(),
             woken_by_chain: AtomicBool::new(false),

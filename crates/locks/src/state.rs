@@ -482,12 +482,9 @@ impl LockState {
     }
 
     /// Returns who keeps a request of a part waiting: a holder, or who closes the lock.
-    pub(super) fn blocker(&self, part: CapacityPart, now: MonotonicTime) -> Option<LockInfo> {
-        Some(self.in_front_of(part).next()?.info(now))
-    }
-
     fn blocker_info(&self, part: CapacityPart, now: MonotonicTime) -> LockInfo {
-        let blocker = self.blocker(part, now);
+        let blocker = self.in_front_of(part).next();
+        let blocker = blocker.map(|blocker| blocker.info(now));
         blocker.expect("the lock is held or closed while a request waits (queue, invariant 2)")
     }
 

@@ -14,7 +14,7 @@ use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
 use super::keeper::{KeeperSlot, Kept};
 use super::mailbox::{ClockListener, Recipient};
-use super::{CancelToken, LockCounters, LockError, LockInfo};
+use super::{CancelToken, LockCounters, LockError, LockInfo, TimeoutEvidence};
 use crate::caught::catch;
 use crate::id::OwnerId;
 use crate::queue::Priority;
@@ -107,6 +107,16 @@ impl<T> Look<'_, T> {
 pub enum Reason {
     Expired(Duration),
     Cancelled,
+}
+
+impl Reason {
+    /// How many of the requests ahead its error lists.
+    pub(super) fn listed(self) -> usize {
+        match self {
+            Self::Expired(_) => TimeoutEvidence::AHEAD,
+            Self::Cancelled => 0,
+        }
+    }
 }
 
 /// The timeout of a wait, with its deadline. `None` for a wait without a limit.

@@ -238,7 +238,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         let mut active = shard.active_key(hash, key)?;
         let now = self.0.clock.now();
         let (own, caller) = (OwnerId::default(), Location::caller());
-        let request = Arc::new(Request::new(&PLAIN.requester(&own, caller, false), None));
+        let requester = PLAIN.requester(&own, caller, false);
+        let request = Arc::new(Request::new(&requester, None, None));
         let waiting_at = active.join_task(request.clone(), now);
         let spins = active.state.pace.spins(None);
         let owner = active.entry.state.source.owner.clone();

@@ -59,6 +59,7 @@ where
 
 /// Describes a request that is bound to a thread whatever the options say, because one thread
 /// executes a task, and it cannot wait for itself.
+#[inline]
 fn bound_to<'a>(thread: u64, context: &'a RequestContext, owner: &'a OwnerId) -> Requester<'a> {
     Requester {
         thread,

@@ -350,14 +350,11 @@ impl<K, V> Shard<K, V> {
         now: MonotonicTime,
     ) -> Option<Answer> {
         let ahead = self.position(waiting_at)?;
-        let (key, position, listed) = match (waiting_at, reason) {
-            (KeyedPosition::Turn(key, _), Reason::Expired(_)) => {
-                (key, ahead + 1, ahead.min(TimeoutEvidence::AHEAD))
-            }
-            (KeyedPosition::Turn(key, _), Reason::Cancelled) => (key, ahead + 1, 0),
+        let (key, position, listed) = match waiting_at {
+            KeyedPosition::Turn(key, _) => (key, ahead + 1, ahead.min(reason.listed())),
             // All joined requests are answered together.
-            (KeyedPosition::Join(key, _), _) => (key, 1, 0),
-            (KeyedPosition::Drain(_), _) => {
+            KeyedPosition::Join(key, _) => (key, 1, 0),
+            KeyedPosition::Drain(_) => {
                 let first = self.entries().min_by_key(|entry| entry.state.grant)?;
                 (first.id, ahead, 0)
             }

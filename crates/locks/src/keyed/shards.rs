@@ -158,7 +158,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         // The timeout begins first: threads that see the request in the queue rely on that.
         let how = self.how_to_wait(options);
         active.refuse_waiting(requester.owner, how, now)?;
-        let request = Arc::new(Request::new(requester, None));
+        let request = Arc::new(Request::new(requester, None, None));
         let (waiting_at, hold) = active.join_queue(request.clone(), now);
         let spins = active.state.pace.spins(how.limit());
         let waits = KeyedRequest::new(self, waiting_at, request, spins, how.deadline);
@@ -173,7 +173,7 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
         let mut queued = Vec::new();
         for mut shard in self.each().map(Mutex::lock) {
-            let request = Arc::new(Request::new(requester, None));
+            let request = Arc::new(Request::new(requester, None, None));
             let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
             let waits = |waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline);
             queued.extend(waiting_at.map(waits));

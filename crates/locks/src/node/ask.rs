@@ -118,7 +118,7 @@ impl FifoLock {
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         let id = grant.id();
         self.0.step(|state, _| {
-            let source = state.held_source(id).cloned();
+            let source = state.hold_of(id).map(|hold| hold.source.clone());
             source.ok_or_else(|| LockError::Revoked {
                 id,
                 waiter: state.revoked_for(id),
@@ -129,7 +129,10 @@ impl FifoLock {
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
     /// future of an extension was dropped or forgotten after its nodes were granted.
     pub fn token_of(&self, grant: Grant) -> FencingToken {
-        self.0.step(|state, _| state.token_of(grant))
+        self.0.step(|state, _| {
+            let hold = state.hold_of(grant.id());
+            hold.map_or(grant, |hold| hold.grant).token
+        })
     }
 
     /// Locks more nodes for a holder of nodes, all or none, and returns the grant with its new

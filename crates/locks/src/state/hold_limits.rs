@@ -143,12 +143,6 @@ impl LockState {
             .is_some()
     }
 
-    /// Returns the description of the request of a grant, of the whole lock or of nodes, if it is
-    /// still held.
-    pub(crate) fn held_source(&mut self, id: LockId) -> Option<&mut RequestSource> {
-        self.hold_of(id).map(|hold| &mut hold.source)
-    }
-
     /// Returns when the first of the holders that delay a new waiter exceeds its limit. Those that
     /// delayed another before are watched already, unless the keeper could not be called.
     pub(crate) fn due_for(

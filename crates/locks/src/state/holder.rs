@@ -30,14 +30,14 @@ impl Overdue {
     }
 }
 
-pub(super) type LockHolder = Holder<LockHold>;
+pub(crate) type LockHolder = Holder<LockHold>;
 
 /// What the document lock keeps of a hold.
 ///
 /// In this order: the fields that a request reads come first.
 #[derive(Debug, Default)]
 #[repr(C)]
-pub(super) struct LockHold {
+pub(crate) struct LockHold {
     /// When it can be revoked.
     pub(super) overdue: Option<Overdue>,
     /// Its transaction publishes, so it cannot be revoked until that ends.
@@ -68,11 +68,6 @@ impl LockHolder {
     /// Whether it holds anything. A request for nodes is admitted before that.
     pub(super) fn is_granted(&self) -> bool {
         self.grant.token != FencingToken(0)
-    }
-
-    /// Returns when the hold began, as far as known.
-    pub(super) fn began(&self) -> Option<MonotonicTime> {
-        self.since.known().map(|(at, _)| at)
     }
 
     pub(super) fn is_held_by(&self, thread: u64) -> bool {

@@ -192,14 +192,6 @@ impl LockState {
         }
     }
 
-    pub(super) fn info_of_member(
-        &self,
-        number: MemberNumber,
-        now: MonotonicTime,
-    ) -> Option<LockInfo> {
-        Some(self.member_of_number(number)?.hold.info(now))
-    }
-
     pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>, now: MonotonicTime) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
         let links = cycle.into_iter().filter_map(|link| {

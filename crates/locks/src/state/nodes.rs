@@ -239,12 +239,6 @@ impl LockState {
         })
     }
 
-    /// Returns the last fencing token of a grant on nodes.
-    pub(crate) fn token_of(&mut self, grant: Grant) -> FencingToken {
-        let hold = self.hold_of(grant.id());
-        hold.map_or(grant, |hold| hold.grant).token
-    }
-
     /// Locks the ancestors that the nodes of a new member got while it waited. Then no other owner
     /// can move the nodes: a move needs the locks that are held by now. `None` if that requires
     /// another wait.
@@ -405,11 +399,7 @@ impl LockState {
         let Some(nodes) = nodes.filter(|nodes| nodes.is_in_wait(number, wait)) else {
             return;
         };
-        let listed = match reason {
-            Reason::Expired(_) => TimeoutEvidence::AHEAD,
-            Reason::Cancelled => 0,
-        };
-        let Some(wait) = nodes.table.longest_wait(number, listed) else {
+        let Some(wait) = nodes.table.longest_wait(number, reason.listed()) else {
             return;
         };
         let node = inspection::node_wait(wait.key, wait.wants);
@@ -424,7 +414,8 @@ impl LockState {
         let (ahead, position) = (queued.collect(), wait.ahead + 1);
         // The holder of the node may itself wait for another.
         let holder = wait.holder.or(wait.queued.first().copied());
-        let holder = holder.and_then(|number| self.info_of_member(number, now));
+        let holder = holder.and_then(|number| self.member_of_number(number));
+        let holder = holder.map(|member| member.hold.info(now));
         let Some(asking) = self.stop_waiting(number, now) else {
             return;
         };
@@ -434,9 +425,7 @@ impl LockState {
             ahead,
             ..asking.evidence(self.lock, position, holder, now)
         };
-        let failed = self.fail(&asking, evidence, reason, now);
-        self.outbox
-            .push(AfterUnlock::Answer(asking.request, failed));
+        self.fail(asking, evidence, reason, now);
         self.stop_asking(number, now);
     }
 
@@ -464,7 +453,7 @@ impl LockState {
     }
 
     /// Returns the hold with this id, of the whole lock or of nodes.
-    pub(super) fn hold_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
+    pub(crate) fn hold_of(&mut self, id: LockId) -> Option<&mut LockHolder> {
         if self.held {
             return self.holder_of(id);
         }

@@ -73,7 +73,8 @@ impl Recording {
         ended: Option<MonotonicTime>,
         outcome: TimelineOutcome,
     ) -> TimelineEntry {
-        let granted = hold.began().or(ended).unwrap_or_default();
+        let began = hold.since.known().map(|(at, _)| at);
+        let granted = began.or(ended).unwrap_or_default();
         let waited = hold.more.waited.map_or(Duration::ZERO, PackedDuration::get);
         let requested = granted.saturating_sub(waited);
         TimelineEntry {

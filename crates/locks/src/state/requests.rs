@@ -56,7 +56,8 @@ impl LockState {
         now: MonotonicTime,
     ) -> LockError {
         let holder = how.is_at_once().then(|| {
-            let member = member.and_then(|number| self.info_of_member(number, now));
+            let member = member.and_then(|number| self.member_of_number(number));
+            let member = member.map(|member| member.hold.info(now));
             Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)))
         });
         let waiting = self.waiting();

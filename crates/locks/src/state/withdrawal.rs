@@ -18,10 +18,7 @@ impl LockState {
         let (Some(ticket), Some(position)) = (waiting_at.ticket, position) else {
             return self.withdraw_from_nodes(waiting_at, reason, now);
         };
-        let listed = match reason {
-            Reason::Expired(_) => position.min(TimeoutEvidence::AHEAD),
-            Reason::Cancelled => 0,
-        };
+        let listed = position.min(reason.listed());
         let ahead = self.entries(now).take(listed).collect();
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
@@ -31,30 +28,30 @@ impl LockState {
             ahead,
             ..waiter.evidence(self.lock, position + 1, holder, now)
         };
-        let failed = self.fail(&waiter, evidence, reason, now);
-        self.outbox
-            .push(AfterUnlock::Answer(waiter.request, failed));
+        self.fail(waiter, evidence, reason, now);
         // Requests behind it may fit where it did not.
         let next = self.grant_next(now, None);
         self.outbox.extend(next);
     }
 
-    /// Returns the outcome of a waiter that fails for an external reason.
+    /// Answers a waiter that fails for an external reason.
     pub(super) fn fail(
         &mut self,
-        waiter: &LockWaiter,
+        waiter: LockWaiter,
         evidence: TimeoutEvidence,
         reason: Reason,
         now: MonotonicTime,
-    ) -> LockOutcome {
+    ) {
         let counts = &mut self.recorder_of(waiter.more.part).counts;
         let (count, outcome) = match reason {
             Reason::Expired(_) => (&mut counts.total_timeouts, TimelineOutcome::TimedOut),
             Reason::Cancelled => (&mut counts.total_cancellations, TimelineOutcome::Cancelled),
         };
         *count += 1;
-        self.observe_failure(waiter, evidence.position, outcome, now);
-        Err(Box::new(evidence.because(reason)))
+        self.observe_failure(&waiter, evidence.position, outcome, now);
+        let failed = Err(Box::new(evidence.because(reason)));
+        self.outbox
+            .push(AfterUnlock::Answer(waiter.request, failed));
     }
 
     /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted

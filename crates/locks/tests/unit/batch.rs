@@ -5,12 +5,12 @@ use std::panic::Location;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::AcquireOptions;
 use crate::id::OwnerId;
 use crate::keeper::LeftWork;
 use crate::request::{LockOutcome, RequestHead};
 use crate::time::ManualClock;
 use crate::wake_chain::Sleeper;
-use crate::{AcquireOptions, WaiterKind};
 
 /// A waiter with an outcome, asleep or not.
 struct TestWaiter {
@@ -24,7 +24,7 @@ impl TestWaiter {
         let owner = OwnerId::default();
         let options = AcquireOptions::new();
         let requester = options.requester(&owner, Location::caller(), false);
-        let mut head = RequestHead::new(&requester, None::<&Infallible>, None, WaiterKind::Thread);
+        let mut head = RequestHead::new(&requester, None::<&Infallible>, None);
         head.brief = brief;
         Arc::new(Self {
             sleeps,

@@ -456,7 +456,7 @@ fn a_guard_that_requests_again_is_taken_whatever_became_of_its_last_request() {
     lock.release_lock(holder.id()).unwrap();
     let untaken = || {
         lock.0
-            .step(|state, _| state.held_source(own.id()).unwrap().untaken)
+            .step(|state, _| state.hold_of(own.id()).unwrap().source.untaken)
     };
     assert!(untaken());
     assert!(polled(&mut extend(&lock, own, "more")).0.is_some());
