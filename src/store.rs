@@ -60,7 +60,7 @@ use crate::document::schema::Schema;
 use crate::id::{LockId, NodeId, NodeIds, OwnerId, random_session};
 use crate::lock::{
     AcquireOptions, FifoLock, JoinError, LockError, LockGuard, LockName, PendingRequest,
-    Registrable, ReleaseError, ReleaseOutcome, Scope, WaiterKind, blocking,
+    Registrable, ReleaseError, ReleaseOutcome, Scope,
 };
 use crate::sync::{Mutex, rank};
 use durable::Writer;
@@ -244,8 +244,7 @@ impl DataStore {
             observed.granted_at_once();
             return Ok(Transaction::begin(self, grant, owner, observed));
         }
-        let granted = blocking(lock.grant_in_queue(WaiterKind::Thread, &requester, &options));
-        let grant = observed.grant(granted)?;
+        let grant = observed.grant(lock.wait_in_queue(&requester, &options))?;
         Ok(Transaction::begin(self, grant, owner, observed))
     }
 

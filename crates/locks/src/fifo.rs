@@ -406,8 +406,18 @@ impl FifoLock {
     ) -> Result<Grant, LockError> {
         let options = AcquireOptions::new();
         let requester = options.requester(owner, call_site, false);
-        let requester = Requester { bound, ..requester };
-        blocking(self.grant_in_queue(WaiterKind::Thread, &requester, &options))
+        self.wait_in_queue(&Requester { bound, ..requester }, &options)
+    }
+
+    /// As [`grant_in_queue`](Self::grant_in_queue) in a thread, apart from the code of callers that
+    /// find the lock free.
+    #[cold]
+    pub fn wait_in_queue(
+        &self,
+        requester: &Requester<'_>,
+        options: &AcquireOptions,
+    ) -> Result<Grant, LockError> {
+        blocking(self.grant_in_queue(WaiterKind::Thread, requester, options))
     }
 
     /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
