@@ -373,10 +373,12 @@ impl FifoLock {
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
         self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
-        Ok(self.0.lock_if_free().map(|mut state| {
-            state.source().assign(requester);
-            self.0.take(&mut state, requester.hold_limit, || None)
-        }))
+        // Not in a closure, which the compiler may leave out of line.
+        let Some(mut state) = self.0.lock_if_free() else {
+            return Ok(None);
+        };
+        state.source().assign(requester);
+        Ok(Some(self.0.take(&mut state, requester.hold_limit, || None)))
     }
 
     #[inline(always)]
