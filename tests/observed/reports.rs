@@ -1,6 +1,12 @@
 //! Reports of long holds and long waits.
 
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
+
+use doclock::document::EditError;
+use doclock::lock::AcquireOptions;
+use doclock::{TransactionManager, dsl::op};
 
 use crate::watched::Watched;
 
@@ -87,4 +93,60 @@ fn a_subscriber_can_use_the_store_at_a_report() {
     watched.clock.advance(SECOND);
     drop(guard);
     assert_eq!(watched.store.lock_stats().total_releases, 2);
+}
+
+/// The thread that runs the batches of others notices how long they held the lock.
+#[test]
+fn feed_04_a_subscriber_is_told_of_a_long_hold_when_the_lock_is_free() {
+    let watched = reporting();
+    let store = watched.store.clone();
+    let held = Arc::new(Mutex::new(Vec::new()));
+    watched.spans.on_callback({
+        let (store, held) = (store.clone(), Arc::clone(&held));
+        move |name| {
+            if name == "report" {
+                held.lock().unwrap().push(store.is_locked());
+            }
+        }
+    });
+    let clock = watched.clock.clone();
+    let takes_long = || {
+        let clock = clock.clone();
+        op(move |_| {
+            clock.advance(2 * SECOND);
+            Ok::<(), EditError>(())
+        })
+    };
+    let first = TransactionManager::for_owner(store.clone(), "one");
+    // The keeper can notice a hold first, in a thread without a subscriber.
+    for _ in 0..20 {
+        thread::scope(|scope| {
+            let queue = store.clone();
+            let waits = op(move |_| {
+                while queue.queue_length() < 2 {
+                    thread::yield_now();
+                }
+                Ok::<(), EditError>(())
+            });
+            for owner in ["two", "three"] {
+                let manager = TransactionManager::for_owner(store.clone(), owner);
+                let takes_long = takes_long();
+                watched.spawn(scope, move || {
+                    while manager.store().current_lock().is_none() {
+                        thread::yield_now();
+                    }
+                    let options = AcquireOptions::new().any_thread();
+                    manager
+                        .transaction([takes_long])
+                        .options(options)
+                        .commit()
+                        .unwrap();
+                });
+            }
+            first.execute([waits]).unwrap();
+        });
+    }
+    let held = held.lock().unwrap();
+    assert!(!held.is_empty());
+    assert!(!held.contains(&true), "{held:?}");
 }

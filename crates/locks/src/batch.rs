@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::Grant;
 use super::mailbox::Rest;
 use super::request::Waiting;
+use super::state::AfterUnlock;
 use super::wake_chain::WakeChain;
 use crate::sync::yield_now;
 use crate::time::MonotonicTime;
@@ -53,6 +54,9 @@ pub(super) struct Batch<'a> {
     /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code
     /// of users, which runs when the lock is handed on.
     of_tasks: Vec<Arc<dyn Waiting>>,
+    /// The reports of its steps. Their observers are code of users, which does not run while this
+    /// thread holds the lock for a request.
+    reports: Vec<AfterUnlock>,
 }
 
 impl<'a> Batch<'a> {
@@ -68,6 +72,7 @@ impl<'a> Batch<'a> {
             sleepers: SmallVec::new(),
             asleep_since: MonotonicTime::default(),
             of_tasks: Vec::new(),
+            reports: Vec::new(),
         }
     }
 
@@ -98,6 +103,17 @@ impl<'a> Batch<'a> {
         if request.serve(grant) != Rest::Awake {
             self.sleepers.push(request);
         }
+    }
+
+    /// Keeps the reports of a step that goes on with another request.
+    pub(super) fn hold_back(&mut self, outbox: &mut Vec<AfterUnlock>) {
+        let is_report = |next: &mut AfterUnlock| matches!(next, AfterUnlock::Report(_));
+        self.reports.extend(outbox.extract_if(.., is_report));
+    }
+
+    /// Ends it. Returns its reports.
+    pub(super) fn end(mut self) -> Vec<AfterUnlock> {
+        std::mem::take(&mut self.reports)
     }
 
     /// Whether the end of the batch drops work of tasks that are gone.

@@ -608,6 +608,12 @@ impl FifoLock {
         };
         let mut batch = Batch::new(limit, &self.0.wake_chain);
         self.serve(grant.id(), &mut batch, kind, |_| ());
+        self.end(batch);
+    }
+
+    fn end(&self, batch: Batch<'_>) {
+        let reports = batch.end();
+        reports.into_iter().for_each(|next| self.0.deliver(next));
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -639,7 +645,7 @@ impl FifoLock {
             // The work may have the last handle of its store, whose end waits for its journal.
             thread.hand_over();
         }
-        drop(batch);
+        self.end(batch);
         if let Some(after) = after {
             after(thread);
         }
@@ -674,7 +680,11 @@ impl FifoLock {
         loop {
             let (next, now) = self.0.step(|state, now| {
                 let combiner = batch.goes_on(now).then_some(combiner);
-                (state.leave_grant(ending, now, combiner), now)
+                let next = state.leave_grant(ending, now, combiner);
+                if let Some(AfterUnlock::Serve(..)) = next {
+                    batch.hold_back(&mut state.outbox);
+                }
+                (next, now)
             });
             match next {
                 Some(AfterUnlock::Serve(request, grant)) => {
