@@ -314,7 +314,11 @@ fn read_mark(mark: &JsonMark, options: &ProseMirrorOptions) -> Result<Mark, Pros
 impl Slice {
     /// Puts nodes or text at a position; `None` if it is not between two of its parts.
     pub(super) fn insert(&mut self, position: usize, kept: ContentPart) -> Option<()> {
-        insert(&mut self.content, position + self.open_start, kept)
+        insert(
+            &mut self.content,
+            position.checked_add(self.open_start)?,
+            kept,
+        )
     }
 }
 

@@ -300,6 +300,56 @@ fn a_step_that_does_not_fit_fails_with_its_position_and_changes_nothing() {
     );
 }
 
+/// The place of the kept content was added to the open levels: a panic, or, in a release build, a
+/// step that was applied at another place.
+#[test]
+fn a_step_with_a_number_beyond_any_document_fails() {
+    let doc = json!({"type": "doc", "content": [
+        {"type": "blockquote", "content": [
+            {"type": "paragraph", "content": [{"type": "text", "text": "Moons"}]}]}]});
+    let (em, quote) = (json!({"type": "em"}), json!([{"type": "blockquote"}]));
+    let steps = [
+        json!({"stepType": "replace", "from": 1, "to": 8,
+            "slice": {"content": quote, "openStart": 1, "openEnd": 1}}),
+        json!({"stepType": "replaceAround", "from": 1, "to": 8, "gapFrom": 1, "gapTo": 8,
+            "insert": 0, "slice": {"content": quote, "openStart": 1, "openEnd": 1}}),
+        json!({"stepType": "replaceAround", "from": 1, "to": 8, "gapFrom": 2, "gapTo": 7,
+            "insert": 1, "slice": {"content": [{"type": "heading"}]}}),
+        json!({"stepType": "addMark", "mark": em, "from": 2, "to": 4}),
+        json!({"stepType": "removeMark", "mark": em, "from": 2, "to": 4}),
+        json!({"stepType": "attr", "pos": 1, "attr": "level", "value": 1}),
+        json!({"stepType": "addNodeMark", "mark": em, "pos": 1}),
+        json!({"stepType": "removeNodeMark", "mark": em, "pos": 1}),
+    ];
+    let fails = |json: &Value| match step(json) {
+        Err(_) => true,
+        Ok(step) => {
+            let (mut transaction, root) = opened(&doc);
+            let before = image(&transaction);
+            let failed = step.apply(&mut transaction, &root, &basic()).is_err();
+            assert!(!failed || image(&transaction) == before, "{json}");
+            failed
+        }
+    };
+    let mut tried = 0;
+    for step in &steps {
+        let top = ["from", "to", "gapFrom", "gapTo", "insert", "pos"];
+        let places = top.map(|name| format!("/{name}")).into_iter();
+        for place in places.chain(["openStart", "openEnd"].map(|name| format!("/slice/{name}"))) {
+            for number in [u64::MAX, u64::MAX - 1] {
+                let mut far = step.clone();
+                let Some(at) = far.pointer_mut(&place) else {
+                    continue;
+                };
+                *at = number.into();
+                tried += 1;
+                assert!(fails(&far), "{far}");
+            }
+        }
+    }
+    assert_eq!(tried, 46);
+}
+
 #[test]
 fn a_step_that_cannot_be_read_fails_with_its_path() {
     for (json, code) in [
