@@ -6,6 +6,7 @@ use std::rc::Rc;
 
 use html5ever::interface::{ElementFlags, NodeOrText, QuirksMode, TreeSink};
 use html5ever::tendril::{StrTendril, TendrilSink};
+use html5ever::tokenizer::TokenizerOpts;
 use html5ever::tree_builder::TreeBuilderOpts;
 use html5ever::{Attribute, ExpandedName, ParseOpts, QualName, parse_document};
 
@@ -45,10 +46,14 @@ pub(super) fn parsed(html: &str) -> Result<HtmlTree, HtmlError> {
             scripting_enabled: false,
             ..TreeBuilderOpts::default()
         },
-        ..ParseOpts::default()
+        // It would drop one at the beginning of each part.
+        tokenizer: TokenizerOpts {
+            discard_bom: false,
+            ..TokenizerOpts::default()
+        },
     };
     let mut parser = parse_document(Sink::default(), options);
-    let (mut rest, mut read) = (html, 0);
+    let (mut rest, mut read) = (html.strip_prefix('\u{feff}').unwrap_or(html), 0);
     // The work of the parser is not counted.
     steps(html.len());
     while !rest.is_empty() {

@@ -151,6 +151,20 @@ const ELEMENTS: &[&str] = &[
     "<x-y z>",
 ];
 
+/// A text is parsed in parts, and each of them lost the mark at its beginning.
+#[test]
+fn a_byte_order_mark_is_dropped_at_the_beginning_only() {
+    for before in 1_015..1_030 {
+        let words = format!("{}\u{feff}b", "a".repeat(before));
+        assert_eq!(blocks(&words)[0]["children"], json!([text(&words)]));
+    }
+    assert_eq!(read("\u{feff}<p>a").0, read("<p>a").0);
+    assert_eq!(
+        blocks("\u{feff}\u{feff}a")[0]["children"],
+        json!([text("\u{feff}a")])
+    );
+}
+
 /// Two marks that are equal and adjacent are one: the second image was lost without a report.
 #[test]
 fn an_image_beside_an_equal_one_is_reported() {
