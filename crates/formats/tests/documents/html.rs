@@ -151,6 +151,63 @@ const ELEMENTS: &[&str] = &[
     "<x-y z>",
 ];
 
+/// The mark of an image or a link covered the break before it, and was dropped as the second of two
+/// equal images.
+#[test]
+fn a_mark_begins_behind_the_break_before_it() {
+    let image = |start: usize, end: usize, source: &str| {
+        let attributes = json!({"src": source});
+        json!({"type": "image", "range": [start, end], "attributes": attributes})
+    };
+    let link = |start: usize, end: usize| json!({"type": "link", "range": [start, end], "attributes": {"href": "x"}});
+    let em = |start: usize, end: usize| json!({"type": "em", "range": [start, end]});
+    for (inner, text, marks) in [
+        (
+            "<div>a</div><div><img src=x alt=b></div>",
+            "a\nb",
+            json!([image(2, 3, "x")]),
+        ),
+        (
+            "<div><img src=x></div><div><img src=x></div>",
+            "\u{fffc}\n\u{fffc}",
+            json!([image(0, 1, "x"), image(2, 3, "x")]),
+        ),
+        (
+            "<div>a</div><div><a href=x>b</a></div>",
+            "a\nb",
+            json!([link(2, 3)]),
+        ),
+        (
+            "<div>a</div><div><a href=x></a></div>",
+            "a\n\u{fffc}",
+            json!([link(2, 3)]),
+        ),
+        (
+            "<div>a </div><em><div>b</div></em>",
+            "a\nb",
+            json!([em(2, 3)]),
+        ),
+        (
+            "<em><div>a</div><div>b</div></em>",
+            "a\nb",
+            json!([em(0, 3)]),
+        ),
+        (
+            "<em>a<div><img src=x alt=b></div></em>",
+            "a\nb",
+            json!([em(0, 3), image(2, 3, "x")]),
+        ),
+    ] {
+        let html = format!("<ul><li>{inner}</ul>");
+        let found = &blocks(&html)[0]["children"][0]["children"];
+        let expected = json!([{"type": "inline-text", "text": text, "marks": marks}]);
+        assert_eq!(*found, expected, "{html}");
+        let (document, dropped) = read(&html);
+        assert!(!dropped.to_string().contains("mark"), "{html}: {dropped}");
+        assert!(leads_back(document).unwrap(), "{html}");
+    }
+}
+
 /// A text is parsed in parts, and each of them lost the mark at its beginning.
 #[test]
 fn a_byte_order_mark_is_dropped_at_the_beginning_only() {

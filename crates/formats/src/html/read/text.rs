@@ -133,7 +133,12 @@ impl HtmlReader<'_> {
         if std::mem::take(&mut self.block().broken) && self.block().len > 0 {
             self.end_line();
             if !self.block().text.ends_with('\n') {
+                let before = self.block().len;
                 self.push("\n");
+                // A mark begins with the text behind the break.
+                for mark in self.marks.iter_mut().filter(|mark| mark.start == before) {
+                    mark.start += 1;
+                }
             }
         }
     }
