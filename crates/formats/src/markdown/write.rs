@@ -141,6 +141,10 @@ impl<'v, V: View> MarkdownWriter<'v, V> {
                 MarkdownStep::Leave(end) => self.leave(&end),
             }
         }
+        // Readers drop one at the beginning of a page.
+        if let Some(rest) = self.out.strip_prefix('\u{feff}') {
+            self.out = format!("&#xFEFF;{rest}");
+        }
         (self.out, self.report.into_entries())
     }
 

@@ -665,6 +665,25 @@ fn a_byte_order_mark_is_no_part_of_a_markdown_text() {
     }
 }
 
+/// As the first character it was written plainly, and dropped by the reader.
+#[test]
+fn a_byte_order_mark_of_a_text_is_written_as_a_reference() {
+    let of = |markdown: &str| written(from_markdown(markdown));
+    assert_eq!(of("&#xFEFF;x"), "&#xFEFF;x\n");
+    assert_eq!(of("&#xFEFF;&#xFEFF;x"), "&#xFEFF;\u{feff}x\n");
+    assert_eq!(of("a\u{feff}\n\n\u{feff}b"), "a\u{feff}\n\n\u{feff}b\n");
+    for markdown in [
+        "&#xFEFF;",
+        "&#xFEFF;# x",
+        "&#xFEFF;- x",
+        "&#xFEFF;---",
+        "*&#xFEFF;a*",
+        "- &#xFEFF;a",
+    ] {
+        leads_back(markdown).unwrap();
+    }
+}
+
 #[test]
 fn front_matter_is_kept_and_is_no_text() {
     let page = "---\ntitle: x\ntags: [a]\n---\n\nBody\n";
