@@ -87,8 +87,8 @@ codes! { HtmlError {
 ///
 /// # Errors
 ///
-/// [`HtmlError`]: elements nest more than 512 levels deep, or the document would be much larger
-/// than the text.
+/// [`HtmlError`]: elements nest more than 512 levels deep, in the text or in the HTML that
+/// [`to_html`] would write of the document, or the document would be much larger than the text.
 ///
 /// ```
 /// use doclock_formats::html::{Dropped, DroppedPart, MarkdownOptions, from_html};
@@ -110,7 +110,7 @@ pub fn from_html(
     options: &MarkdownOptions,
 ) -> Result<(NodeSpec, Vec<Dropped<usize>>), HtmlError> {
     let tree = tree::parsed(html)?;
-    Ok(read::document(&tree, options))
+    read::document(&tree, options)
 }
 
 /// Writes a node with its subtree as HTML, without a page around it, and reports what it drops,

@@ -11,8 +11,10 @@ use smol_str::SmolStr;
 use super::style::{Property, Value as StyleValue};
 use super::tree::{Data, HtmlNode, HtmlTree};
 use super::{
-    Dropped, DroppedPart, MarkdownAttribute, MarkdownMark, MarkdownNode, MarkdownOptions, allows,
+    Dropped, DroppedPart, HtmlError, MarkdownAttribute, MarkdownMark, MarkdownNode,
+    MarkdownOptions, allows,
 };
+use crate::DEEPEST;
 use crate::dropped::DroppedReport;
 use crate::names::MAX_NUMBER;
 use crate::steps::step;
@@ -24,7 +26,7 @@ use text::{OpenMark, TextStyle};
 pub(super) fn document(
     tree: &HtmlTree,
     options: &MarkdownOptions,
-) -> (NodeSpec, Vec<Dropped<usize>>) {
+) -> Result<(NodeSpec, Vec<Dropped<usize>>), HtmlError> {
     let mut reader = HtmlReader {
         options,
         report: DroppedReport::default(),
@@ -32,6 +34,7 @@ pub(super) fn document(
         blocks: vec![PartialBlock::new(MarkdownNode::Document, false)],
         marks: Vec::new(),
         text_style: TextStyle::default(),
+        too_deep: None,
     };
     let mut ahead = vec![TreeVisit::Enter(0)];
     while let Some(next) = ahead.pop() {
@@ -61,7 +64,13 @@ pub(super) fn document(
             }
         }
     }
-    reader.into_document()
+    match reader.too_deep {
+        Some(line) => Err(HtmlError::TooDeep {
+            line,
+            limit: DEEPEST,
+        }),
+        None => Ok(reader.into_document()),
+    }
 }
 
 enum TreeVisit {
@@ -100,6 +109,8 @@ struct HtmlReader<'o> {
     /// The open marks, the outermost first. They go on in the next text.
     marks: Vec<OpenMark>,
     text_style: TextStyle,
+    /// The first line whose HTML, as it would be written, nests too deep.
+    too_deep: Option<usize>,
 }
 
 impl HtmlReader<'_> {
@@ -294,6 +305,7 @@ impl HtmlReader<'_> {
         let checked = element.take("checked").is_some();
         let attribute = (MarkdownAttribute::ListItemChecked, checked.into());
         item.attributes.push(attribute);
+        self.reach(1);
         true
     }
 

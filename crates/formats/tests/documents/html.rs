@@ -832,6 +832,57 @@ fn nesting_of_any_depth_is_refused_early() {
     ));
 }
 
+/// Items and paragraphs that the text has no elements for were written as elements, and these were
+/// nested too deep to be read.
+#[test]
+fn what_is_read_at_the_deepest_level_is_read_again() {
+    let (mut read_at, mut refused_at) = (0, 0);
+    for (around, counts) in [
+        ("<ul>", 249..=257),
+        ("<blockquote>", 502..=511),
+        ("<ul><li>", 249..=256),
+        ("<ol><blockquote>", 165..=171),
+    ] {
+        for inner in [
+            "",
+            "x",
+            "<p>",
+            "<h1>x",
+            "<hr>",
+            "<pre>",
+            "<pre>x",
+            "<b><i>x",
+            "<a href=x><img src=y>",
+            "<p style='white-space: pre'>  x",
+            "<table>",
+            "<table><td>",
+            "<table><td>x",
+            "<li><input type=checkbox>",
+            "<p>a<li><b>b",
+        ] {
+            for count in counts.clone() {
+                let html = around.repeat(count) + inner;
+                let found = from_html(&html, &any());
+                let Ok((document, _)) = found else {
+                    let Err(HtmlError::TooDeep { limit: 512, .. }) = found else {
+                        panic!("{found:?}");
+                    };
+                    refused_at += 1;
+                    continue;
+                };
+                read_at += 1;
+                let (html, dropped) = written(document.clone(), &any());
+                assert_eq!(dropped, json!([]));
+                let again = from_html(&html, &any());
+                let again =
+                    again.unwrap_or_else(|error| panic!("{count} {around} {inner}: {error}"));
+                assert!(again.0 == document, "{count} {around} {inner}");
+            }
+        }
+    }
+    assert!(read_at > 100 && refused_at > 100, "{read_at} {refused_at}");
+}
+
 #[test]
 fn a_document_of_any_depth_is_written() {
     let deep = (0..100_000).fold(NodeSpec::new("block-quote"), |inner, _| {

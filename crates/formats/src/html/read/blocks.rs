@@ -5,12 +5,15 @@ use serde_json::Value;
 
 use super::text::TrailingCharacter;
 use super::{ElementEnd, HtmlReader};
-use crate::html::{Dropped, MarkdownAttribute, MarkdownNode};
+use crate::DEEPEST;
+use crate::html::{Dropped, MarkdownAttribute, MarkdownMark, MarkdownNode};
 
 pub(super) struct PartialBlock {
     pub(super) kind: MarkdownNode,
     /// Whether no element stands for it.
     pub(super) implied: bool,
+    /// The level of its innermost element in the HTML of the document.
+    level: usize,
     pub(super) attributes: Vec<(MarkdownAttribute, Value)>,
     pub(super) children: Vec<NodeSpec>,
     /// The text since the last child.
@@ -26,11 +29,15 @@ pub(super) struct PartialBlock {
     pub(super) align: Vec<&'static str>,
 }
 
+/// The level of `body`, in which a document is.
+const BODY: usize = 2;
+
 impl PartialBlock {
     pub(super) fn new(kind: MarkdownNode, implied: bool) -> Self {
         Self {
             kind,
             implied,
+            level: BODY,
             attributes: Vec::new(),
             children: Vec::new(),
             text: String::new(),
@@ -97,8 +104,48 @@ impl HtmlReader<'_> {
     }
 
     fn open(&mut self, kind: MarkdownNode, implied: bool) {
+        use MarkdownNode as Node;
         self.end_text();
-        self.blocks.push(PartialBlock::new(kind, implied));
+        // With its `code` or `tbody`, and with a break of the line within.
+        let (levels, within) = match kind {
+            Node::CodeBlock | Node::Table => (2, 0),
+            Node::BlockQuote | Node::List => (1, 1),
+            _ => (1, 0),
+        };
+        let level = self.block().level + levels;
+        self.blocks.push(PartialBlock {
+            level,
+            ..PartialBlock::new(kind, implied)
+        });
+        self.reach(within);
+    }
+
+    /// Notes that the HTML of the document has so many levels within this block.
+    pub(super) fn reach(&mut self, levels: usize) {
+        if self.block().level + levels > DEEPEST {
+            self.too_deep.get_or_insert(self.line);
+        }
+    }
+
+    /// Like [`reach`](Self::reach), for text within the open marks.
+    pub(super) fn reach_text(&mut self) {
+        use MarkdownMark as Mark;
+        const ELEMENTS: [Mark; 5] = [
+            Mark::Link,
+            Mark::Strong,
+            Mark::Emphasis,
+            Mark::Strikethrough,
+            Mark::Code,
+        ];
+        // An element that preserves white space, and the text.
+        let text = 2;
+        if self.block().kind == MarkdownNode::CodeBlock {
+            self.reach(1);
+        } else if self.block().level + ELEMENTS.len() + text > DEEPEST {
+            let is_open = |kind: &Mark| self.marks.iter().any(|mark| mark.kind == *kind);
+            let marks = ELEMENTS.iter().filter(|kind| is_open(kind)).count();
+            self.reach(marks + text);
+        }
     }
 
     pub(super) fn close(&mut self) {

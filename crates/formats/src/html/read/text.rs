@@ -148,6 +148,7 @@ impl HtmlReader<'_> {
         block.text.push_str(text);
         block.len += text.chars().count();
         block.tail = TrailingCharacter::Firm;
+        self.reach_text();
     }
 
     pub(super) fn line_break(&mut self) {
