@@ -2,6 +2,7 @@
 //! their effects on the document.
 
 use doclock::dsl::*;
+use doclock::schema::{NodeType, Schema};
 use doclock::{
     DataStore, Editor, StoreOptions, TransactionManager, View,
     document::{
@@ -389,6 +390,40 @@ fn transaction_04_repeated_visits_stop_at_the_limit() {
     let compared = vec![auto_merge_text_nodes().on("values"); 1_000];
     let found = exceeded(&client().execute(compared).unwrap_err());
     assert_eq!(found.limit, Limit::Steps);
+}
+
+/// An operation of thirty bytes copied and compared three megabytes for 16 steps.
+#[test]
+fn transaction_04_attributes_that_a_block_keeps_are_counted() {
+    let block = |content: &str| NodeType::new().content(content);
+    let schema = Schema::builder()
+        .node("doc", block("p+"))
+        .node("p", block("text*").unknown_attributes(true))
+        .node("text", NodeType::new())
+        .root("doc")
+        .build()
+        .unwrap();
+    let store = DataStore::with_options(StoreOptions::new().schema(schema));
+    let large = json!(long(3_000_000));
+    let p = element("p", [text_node("text", "abc")]).with_id("p");
+    let p = p.with_attributes([("large", large.clone())]);
+    let setup = TransactionManager::new(store.clone());
+    let root = element("doc", [p]).with_id("doc");
+    setup.execute([create(root), set_root().on("doc")]).unwrap();
+
+    let client = TransactionManager::new(store.clone()).with_limits(only(Limit::Steps, 10_000));
+    for attributes in [vec![], vec![("small", json!(1))]] {
+        let list = on_p(transform_node("p", attributes));
+        let error = client.execute(list).unwrap_err();
+        assert_eq!(exceeded(&error).limit, Limit::Steps);
+    }
+    let client = TransactionManager::new(store.clone()).with_limits(Limits::new());
+    client
+        .execute(on_p(transform_node("p", [("small", json!(1))])))
+        .unwrap();
+    let after = store.snapshot();
+    let attributes = Attributes::from_iter([("large", large), ("small", json!(1))]);
+    assert_eq!(after.node("p").unwrap().attributes(), &attributes);
 }
 
 /// Ten thousand indented lines counted the marks around them once.

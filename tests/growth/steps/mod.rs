@@ -25,7 +25,8 @@ use crate::{
     DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager,
     document::{EditError, Mark, NodeSpec, Position, Side},
     schema::{AttributeSpec, NodeType, Schema, ValueType},
-    transaction::{Operation, TextSpan},
+    steps::counted,
+    transaction::{NodeOperation, Operation, TextSpan},
 };
 use budget::{SIZE, grows_evenly, grows_evenly_from};
 
@@ -153,6 +154,20 @@ fn marks_in_utf16_units_are_converted_one_by_one() {
             set_marks(marks).on("n"),
         ]))
     });
+}
+
+/// Each line was an edit that changed nothing, and did not count.
+#[test]
+fn transaction_04_an_empty_indent_visits_no_line() {
+    let text = create(text_node("x", "a\n".repeat(SIZE)).with_id("n"));
+    let manager = TransactionManager::new(DataStore::new());
+    manager.execute([text]).unwrap();
+    let visits = |change: NodeOperation| counted(|| manager.execute([change.on("n")]).unwrap()).1;
+    let searched = visits(outdent_text("z", ..));
+    for change in [indent_text("", ..), outdent_text("", ..)] {
+        let visits = visits(change);
+        assert!(visits <= searched, "{visits} visits, {searched} to search");
+    }
 }
 
 /// Only the matches and the bytes searched for them count.

@@ -405,7 +405,11 @@ impl Fit<'_> {
         text_blocks(self, root.content(), 0, from, to, &mut blocks);
         let mut tree = root.clone();
         let (mut shift, mut any) = (0, false);
+        let steps = kind.attributes.steps();
         for (at, node) in blocks {
+            if node.kind == kind.kind && !(self.spend)(steps.min(node.attributes.steps())) {
+                return None;
+            }
             if node.kind == kind.kind && node.attributes == kind.attributes {
                 any = true;
                 continue;

@@ -522,9 +522,10 @@ impl<E: BlockEdits> Reconciler<'_, '_, E> {
             .filter(|(name, _)| attributes.get(name).is_none());
         let gone = gone.map(|(name, _)| (name.to_string(), Value::Null));
         let mut patch: Vec<(String, Value)> = gone.collect();
+        // Most values are shared, and need no comparison.
         let set = attributes
             .iter()
-            .filter(|(name, value)| node.attributes().get(name) != Some(*value));
+            .filter(|(name, _)| node.attributes().shared(name) != attributes.shared(name));
         patch.extend(set.map(|(name, value)| (name.to_string(), value.clone())));
         if *node.kind() != *kind {
             self.on.set_kind(id, &kind)?;

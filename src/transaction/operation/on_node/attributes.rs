@@ -7,7 +7,7 @@ use smol_str::SmolStr;
 use super::fitting::{fits_blocks, is_text_block};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, marks, text_size};
 use crate::document::fit::FitEdit;
-use crate::document::{Attributes, Budget, Mark, plan, value};
+use crate::document::{Budget, Limit, Mark, plan, value};
 use crate::id::NodeId;
 use crate::store::Draft;
 use crate::transaction::operation::unit;
@@ -168,15 +168,15 @@ impl OperationOn<NodeId> for TransformNode {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let node = plan::find(on, id)?;
         if is_text_block(on, node.kind()) && is_text_block(on, &self.kind) {
-            let kept = |name: &str| {
-                let schema = on.schema();
-                schema.is_none_or(|schema| schema.allows_attribute(&self.kind, name))
-            };
-            let old = node.attributes().iter();
-            let mut attributes: Attributes = old
-                .filter(|(name, _)| kept(name))
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect();
+            on.spend(Limit::Steps, |_| node.attributes().steps())?;
+            let schema = on.schema();
+            let is_gone =
+                |name: &str| schema.is_some_and(|it| !it.allows_attribute(&self.kind, name));
+            // A copy that shares the values.
+            let mut attributes = node.attributes().clone();
+            for (name, _) in node.attributes().iter().filter(|(name, _)| is_gone(name)) {
+                attributes.set(name.clone(), None);
+            }
             for (name, value) in self.attrs.iter() {
                 attributes.set(name.into(), Some(value.clone()).filter(|it| !it.is_null()));
             }

@@ -514,7 +514,8 @@ impl OperationOn<NodeId> for IndentText {
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let is_empty = |line: &str| line.trim_end_matches(['\r', '\n']).is_empty();
-        for at in lines(on, id, self.start, self.end, |line| !is_empty(line))? {
+        let chosen = |line: &str| !self.indent.is_empty() && !is_empty(line);
+        for at in lines(on, id, self.start, self.end, chosen)? {
             on.insert_text(id, at, &*self.indent)?;
         }
         Ok(())
@@ -563,9 +564,8 @@ impl OperationOn<NodeId> for OutdentText {
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
         let indent = self.indent.as_str();
         let len = indent.chars().count();
-        for at in lines(on, id, self.start, self.end, |line| {
-            line.starts_with(indent)
-        })? {
+        let chosen = |line: &str| len > 0 && line.starts_with(indent);
+        for at in lines(on, id, self.start, self.end, chosen)? {
             on.delete_text(id, at..at + len)?;
         }
         Ok(())
