@@ -6,6 +6,7 @@
 //! the operation itself is reported behind its name, and one of the payload at its name. The line
 //! and column are counted in `batch_json.rs`.
 
+use std::collections::HashSet;
 use std::fmt;
 
 use serde::de::value::{MapAccessDeserializer, MapDeserializer, StrDeserializer};
@@ -18,6 +19,7 @@ use smol_str::SmolStr;
 
 use crate::document::TextUnit;
 use crate::document::value::Payload;
+use crate::hashing::Secret;
 use crate::json::{offset, reason};
 
 /// An operation in its JSON form.
@@ -178,10 +180,12 @@ impl<'a> Envelope<'a> {
             text,
             list: Vec::with_capacity(entries.len()),
         };
+        let mut known: HashSet<String, Secret> = HashSet::default();
         for (key, value) in entries {
             let name: String = serde_json::from_str(key.get())
                 .map_err(|error| Malformed::of(key.get(), &error).within(&self.name))?;
-            if fields.list.iter().any(|field| field.name == name) {
+            crate::steps::step();
+            if !known.insert(name.clone()) {
                 let twice = Malformed::new(key.get(), format!("duplicate field `{name}`"));
                 return Err(twice.within(&self.name));
             }

@@ -26,7 +26,7 @@ use crate::{
     document::{EditError, Mark, NodeSpec, Position, Side},
     schema::{AttributeSpec, NodeType, Schema, ValueType},
     steps::counted,
-    transaction::{NodeOperation, Operation, TextSpan},
+    transaction::{NodeOperation, Operation, TextSpan, parse_operations},
 };
 use budget::{SIZE, grows_evenly, grows_evenly_from};
 
@@ -153,6 +153,16 @@ fn marks_in_utf16_units_are_converted_one_by_one() {
             set_marks([]).on("n"),
             set_marks(marks).on("n"),
         ]))
+    });
+}
+
+/// Each name was compared with all before it.
+#[test]
+fn transaction_04_duplicate_fields_of_a_payload_are_found_among_many() {
+    grows_evenly("fields of a payload", |size| {
+        let payload: serde_json::Map<_, _> = attributes(size).into_iter().collect();
+        let json = serde_json::json!([{"type": "create", "payload": payload}]).to_string();
+        move || assert!(parse_operations(&json).is_err())
     });
 }
 
