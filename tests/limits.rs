@@ -10,7 +10,8 @@ use doclock::{
     },
     lock::AcquireOptions,
     transaction::{
-        InputEffect, InputRule, Operation, OperationError, Pattern, TextSpan, TransactionError,
+        Capture, InputEffect, InputRule, InputTarget, Operation, OperationError, Pattern, TextSpan,
+        TransactionError,
     },
 };
 use serde_json::{Value, json};
@@ -568,6 +569,29 @@ fn transaction_04_a_pattern_of_a_rule_may_be_longer_than_a_name() {
         manager.execute([operation]).unwrap();
     }
     assert_eq!(manager.store().snapshot().node("p").unwrap().text(), &"x");
+}
+
+/// The attributes of the match passed the limit, and so did their values.
+#[test]
+fn transaction_04_captured_attributes_of_a_rule_are_counted() {
+    let refused = |limits: Limits, text: String, pattern: &str, count: usize| {
+        let captured =
+            |target: InputTarget, nth| target.captured(format!("k{nth}"), Capture::Text(1));
+        let target = (0..count).fold(InputTarget::new("m"), captured);
+        let target = target.with_attributes(attributes(1));
+        let rule = InputRule::new(pattern, InputEffect::Mark(target));
+        let len = text.chars().count();
+        let setup = set_text(text).on("p");
+        let rules = apply_input_rules_at(Position::new("p", len), vec![rule; 10]);
+        refused(limits, vec![setup, rules])
+    };
+    let text = || "x#".to_owned();
+    let all = Limits::new();
+    assert_eq!(refused(all.clone(), text(), "(#)$", 257), Limit::Attributes);
+    assert_eq!(refused(all, text(), "#$", 257), Limit::Attributes);
+    // Each value is a copy of the text. Without a second group, no rule applies.
+    let steps = only(Limit::Steps, 100_000);
+    assert_eq!(refused(steps, long(500), "(x+)$", 200), Limit::Steps);
 }
 
 #[test]

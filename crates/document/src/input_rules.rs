@@ -232,6 +232,9 @@ impl InputTarget {
         budget.name(&self.kind)?;
         budget.attributes(&self.attributes)?;
         budget.spend(Limit::Steps, self.captured.len())?;
+        let added = |name: &&SmolStr| self.attributes.get(name).is_none();
+        let count = self.attributes.len() + self.captured.keys().filter(added).count();
+        budget.limits().check(Limit::Attributes, count)?;
         let mut names = self.captured.keys();
         names.try_for_each(|name| budget.name(name))
     }

@@ -36,12 +36,6 @@ pub fn apply<E: BlockEdits>(
         whole,
         caret,
     };
-    let target = rule.effect.target();
-    let Some(attributes) = target.map_or(Some(Attributes::default()), |target| {
-        target.attributes_of(typed, groups)
-    }) else {
-        return Ok(false);
-    };
     let part = |nth| group(nth).map(|part| typed.chars(&part));
     let is_of_block = !matches!(rule.effect, InputEffect::Replace(_) | InputEffect::Mark(_));
     let edited = part(1).filter(|_| !is_of_block);
@@ -49,6 +43,13 @@ pub fn apply<E: BlockEdits>(
     if edit.is_excepted(on, rule, &edited)? || is_of_block && edit.has_break(groups) {
         return Ok(false);
     }
+    let target = rule.effect.target();
+    let Some(attributes) = target.map_or(Some(Attributes::default()), |target| {
+        target.attributes_of(typed, groups)
+    }) else {
+        return Ok(false);
+    };
+    on.spend_steps(&|_| attributes.steps())?;
     match &rule.effect {
         InputEffect::Replace(text) => match (groups.len(), part(1)) {
             (1, _) => edit.replace(on, edit.whole.clone(), text),
