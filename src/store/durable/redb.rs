@@ -378,8 +378,8 @@ pub(super) fn create_with(path: &Path, content: &JournalWrite) -> Result<(), Ope
     })
 }
 
-/// Creates a file whole, as `make` fills and syncs it: a process that is killed meanwhile leaves no
-/// part of it at the path.
+/// Creates a file whole, as `make` fills and syncs it: neither an error nor a process that is
+/// killed meanwhile leaves a part of it at the path.
 fn create_file<R>(
     path: &Path,
     make: impl FnOnce(File) -> Result<R, OpenError>,
@@ -393,6 +393,8 @@ fn create_file<R>(
         Err(error) if !is_missing(&error) => return Err(error.into()),
         _ => return Err(missing(path)),
     }
+    // A folder that cannot be opened gets no file.
+    let directory = open_directory(path)?;
     remove_abandoned(&folder);
     // Its length does not depend on that of the other name, which may be the longest possible.
     let new = format!("{UNFINISHED}{:x}{NEW}", random_session());
@@ -411,7 +413,8 @@ fn create_file<R>(
         linked => linked?,
     }
     drop(new);
-    sync_directory(path)?;
+    let synced = directory.map_or(Ok(()), |it| it.sync_all());
+    synced.inspect_err(|_| drop(fs::remove_file(path)))?;
     Ok(made)
 }
 
@@ -462,12 +465,15 @@ fn is_ours(transaction: &ReadTransaction) -> Result<bool, redb::Error> {
 }
 
 /// Makes the entry of a new file in its directory survive a power cut.
-fn sync_directory(path: &Path) -> Result<(), OpenError> {
+fn sync_directory(path: &Path) -> io::Result<()> {
+    open_directory(path)?.map_or(Ok(()), |directory| directory.sync_all())
+}
+
+/// Opens the directory of a file, to sync it.
+fn open_directory(path: &Path) -> io::Result<Option<File>> {
     // Elsewhere a directory cannot be opened as a file, and the file system syncs the entry.
-    if cfg!(unix) {
-        File::open(folder_of(path))?.sync_all()?;
-    }
-    Ok(())
+    let opened = cfg!(unix).then(|| File::open(folder_of(path)));
+    opened.transpose()
 }
 
 /// Opens a database. redb panics on some damaged files.

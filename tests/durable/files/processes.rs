@@ -73,6 +73,29 @@ fn works(through: &[&str]) -> bool {
     listed.is_ok_and(|listed| listed.status.success())
 }
 
+/// The program that starts the tests as a user to whom permissions matter: to root nothing is
+/// refused. `None` if there is none.
+fn as_user(directory: &Path) -> Option<&'static [&'static str]> {
+    if fs::metadata(directory).unwrap().uid() != 0 {
+        return Some(&[]);
+    }
+    let through = &[
+        "setpriv",
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+    ];
+    if !works(through) {
+        skipped("setpriv cannot start the tests as another user");
+        return None;
+    }
+    Some(through)
+}
+
+fn allow(path: &Path, mode: u32) -> std::io::Result<()> {
+    fs::set_permissions(path, Permissions::from_mode(mode))
+}
+
 #[test]
 fn durable_06_a_file_that_another_process_has_open_is_locked() {
     if let Some(path) = path_of_child() {
@@ -115,25 +138,13 @@ fn durable_06_a_file_without_permission_is_refused_and_stays_as_it_is() {
     }
     let folder = Folder::new();
     let directory = folder.0.path();
-    // To root nothing is refused.
-    let is_root = fs::metadata(directory).unwrap().uid() == 0;
-    let through: &[&str] = match is_root {
-        true => &[
-            "setpriv",
-            "--reuid=65534",
-            "--regid=65534",
-            "--clear-groups",
-        ],
-        false => &[],
+    let Some(through) = as_user(directory) else {
+        return;
     };
-    if is_root && !works(through) {
-        return skipped("setpriv cannot start the tests as another user");
-    }
     let open = |path: &Path| {
         let name = "durable_06_a_file_without_permission_is_refused_and_stays_as_it_is";
         lines(again(name, path, through))
     };
-    let allow = |path: &Path, mode| fs::set_permissions(path, Permissions::from_mode(mode));
     let store = folder.open();
     add(&store, "a");
     store.close().unwrap();
@@ -159,6 +170,32 @@ fn durable_06_a_file_without_permission_is_refused_and_stays_as_it_is() {
     allow(directory, 0o755).unwrap();
     assert_eq!(fs::read_dir(directory).unwrap().count(), 1);
     assert_eq!(folder.open().version(), 1);
+}
+
+/// The whole file was left there beside the error, and the next attempt found that it exists.
+#[test]
+fn durable_06_in_a_folder_that_cannot_be_synced_a_failed_creation_leaves_no_file() {
+    if let Some(path) = path_of_child() {
+        report_open(&path);
+        for _ in 0..2 {
+            let error = DataStore::new().backup(&path).unwrap_err();
+            println!("\n{}", error.code());
+        }
+        return;
+    }
+    let folder = Folder::new();
+    let directory = folder.0.path();
+    let Some(through) = as_user(directory) else {
+        return;
+    };
+    // Files can be created there, but the folder cannot be opened.
+    allow(directory, 0o333).unwrap();
+    let name = "durable_06_in_a_folder_that_cannot_be_synced_a_failed_creation_leaves_no_file";
+    let lines = lines(again(name, &folder.path(), through));
+    allow(directory, 0o755).unwrap();
+    let refused = lines.iter().filter(|line| *line == "openNoPermission");
+    assert_eq!(refused.count(), 3, "{lines:?}");
+    assert_eq!(fs::read_dir(directory).unwrap().count(), 0);
 }
 
 /// The shell limits the size of files, so a write fails as on a full disk.
