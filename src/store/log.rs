@@ -543,7 +543,10 @@ impl CommitLog {
         if !records.woken.is_empty() {
             self.has_woken.store(true, Ordering::Relaxed);
         }
-        let change = self.close_if_behind(records);
+        let change = match records.subscribers.has_ended() {
+            true => self.open_if_read(records),
+            false => self.close_if_behind(records),
+        };
         self.unlock_and(log, change);
         woken.into_iter().for_each(SubscriberWake::notify);
     }

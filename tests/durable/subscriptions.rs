@@ -241,6 +241,81 @@ fn a_durable_subscription_to_a_closed_store_has_ended() {
     assert_eq!(again.try_recv(), Err(TryRecvError::Disconnected));
 }
 
+/// Requests waited for ever, although the store accepts no commit any more.
+#[test]
+fn a_lossless_subscriber_holds_up_no_request_after_the_journal_has_ended() {
+    let options = || later().store(StoreOptions::new().log_limit(0));
+    for (fails, durable) in [(false, false), (true, false), (false, true)] {
+        let memory = Memory::default();
+        let store = memory.open(options());
+        let subscription = || match durable {
+            true => store.subscription().durable(),
+            false => store.subscription(),
+        };
+        let ended = store.subscription().all();
+        let few = subscription().lossless(0).all();
+        let many = subscription().lossless(1 << 20).all();
+        if fails {
+            memory.fail_at(memory.writes() + 1, Failure::Before);
+        }
+        let before = store.try_lock("ann").unwrap();
+        drop(before);
+        add(&store, "a");
+        assert_eq!(store.close().is_err(), fails);
+        // The journal has ended when this has.
+        while ended.recv().is_ok() {}
+        let late = store.subscription().lossless(0).all();
+        for _ in 0..3 {
+            let request = store.request_transaction("ann");
+            drop(
+                request
+                    .options(AcquireOptions::new().no_wait())
+                    .wait()
+                    .unwrap(),
+            );
+        }
+        // They still receive what is left.
+        for events in [few, many] {
+            let left: Vec<_> = events
+                .iter()
+                .map(|it| (it.commit.version, it.missed))
+                .collect();
+            assert_eq!(left, [(1, 0)], "{fails} {durable}");
+        }
+        assert_eq!(late.recv(), Err(RecvError));
+    }
+}
+
+/// What a lossless subscriber has not read is more than the log may keep for others.
+#[test]
+fn feed_01_a_lossless_subscriber_receives_every_commit_after_the_close() {
+    for durable in [false, true] {
+        let options = later().store(StoreOptions::new().log_limit(0));
+        let store = Memory::default().open(options);
+        let subscription = store.subscription().lossless(1 << 20);
+        let events = match durable {
+            true => subscription.durable().all(),
+            false => subscription.all(),
+        };
+        for nth in 0..20 {
+            add(&store, &nth.to_string());
+        }
+        store.close().unwrap();
+        drop(store.subscribe());
+        for _ in 0..3 {
+            drop(store.request_transaction("ann").wait().unwrap());
+        }
+        let all: Vec<_> = events
+            .iter()
+            .map(|it| (it.commit.version, it.missed))
+            .collect();
+        assert!(
+            all.iter().copied().eq((1..=20).map(|version| (version, 0))),
+            "{durable}: {all:?}"
+        );
+    }
+}
+
 /// It closed the lock, after a failure for a subscriber that can read nothing more.
 #[test]
 fn a_lossless_subscription_after_a_version_of_an_ended_journal_holds_up_no_request() {
@@ -372,5 +447,27 @@ fn a_subscription_beside_a_close_has_each_commit() {
             }
             assert_eq!(writer.join().unwrap(), store.version());
         });
+    }
+}
+
+/// The last commit was announced after the journal had ended, and its subscriber closed the lock.
+#[test]
+fn a_lossless_subscriber_beside_a_close_holds_up_no_request_afterwards() {
+    for _ in 0..300 {
+        let store = Memory::default().open(later());
+        let unread = store.subscription().lossless(0).all();
+        thread::scope(|scope| {
+            let writer = scope.spawn(|| {
+                let manager = TransactionManager::new(store.clone());
+                let _ = manager.execute(create(element("note", [])));
+            });
+            store.close().unwrap();
+            writer.join().unwrap();
+        });
+        let ended = store.subscription().durable().all();
+        while ended.recv().is_ok() {}
+        let options = AcquireOptions::new().no_wait();
+        drop(store.request("ann").options(options).wait().unwrap());
+        assert_eq!(unread.iter().count() as u64, store.version());
     }
 }

@@ -39,7 +39,7 @@ impl CommitRecords {
     fn note_behind_from(&mut self) {
         let all = self.subscribers.limits();
         // One that waits has read everything that concerns it.
-        let left = all.map(|(cursor, limit)| limit - cursor.map_or(0, |it| self.unread_bytes(it)));
+        let left = all.map(|(_, at, limit)| limit - at.map_or(0, |it| self.unread_bytes(it)));
         let least = left.min().unwrap_or(usize::MAX);
         self.behind_from = self.appended.saturating_add(least as u64);
     }
@@ -57,9 +57,9 @@ impl CommitRecords {
         &self,
         part: impl Fn(usize) -> usize,
     ) -> impl Iterator<Item = (SubscriberId, usize)> {
-        let lossless = self.subscribers.lossless();
-        lossless.filter_map(move |(id, cursor, limit)| {
-            let (unread, part) = (self.unread_bytes(cursor), part(limit));
+        let all = self.subscribers.limits();
+        all.filter_map(move |(id, cursor, limit)| {
+            let (unread, part) = (self.unread_bytes(cursor?), part(limit));
             (unread > part).then(|| (id, unread - part))
         })
     }

@@ -213,12 +213,7 @@ impl Subscribers {
     /// Lets a subscriber miss no commit; it may have so many bytes to read.
     pub(super) fn read_losslessly(&mut self, id: SubscriberId, limit: usize) {
         self.lossless.retain(|(lossless, _)| *lossless != id);
-        // What never becomes durable is never read, and nothing follows what does.
-        let has_ended = match self.all.get(id).is_some_and(|it| it.reads_durable) {
-            true => self.last.is_some(),
-            false => self.has_ended(),
-        };
-        self.lossless.extend((!has_ended).then_some((id, limit)));
+        self.lossless.push((id, limit));
     }
 
     /// Adds a lossless one that never waits, because it reads [all records](super::JournalReader).
@@ -304,9 +299,6 @@ impl Subscribers {
     /// mutex locked.
     pub(super) fn end_journal(&mut self, last: u64) -> Vec<SubscriberWake> {
         self.last = Some(last);
-        // What has not become durable never does, and requests must not wait for its readers.
-        let Self { lossless, all, .. } = self;
-        lossless.retain(|(id, _)| all.get(*id).is_none_or(|it| !it.reads_durable));
         // Otherwise they end with the announcement of the last version.
         match self.has_ended() {
             true => self.end(),
@@ -419,22 +411,23 @@ impl Subscribers {
         lags.max().unwrap_or_default()
     }
 
-    /// The cursors of the lossless ones, `None` for one that waits, with their limits.
-    pub(super) fn limits(&self) -> impl Iterator<Item = (Option<u64>, usize)> {
-        let all = self.lossless.iter();
-        all.map(|(id, limit)| (self.cursor(*id), *limit))
-    }
-
-    /// The lossless ones that do not wait, with their cursors and limits.
-    pub(super) fn lossless(&self) -> impl Iterator<Item = (SubscriberId, u64, usize)> {
-        let all = self.lossless.iter();
-        all.filter_map(|(id, limit)| Some((*id, self.cursor(*id)?, *limit)))
+    /// The lossless ones that commits may wait for, with their cursors, `None` for one that waits,
+    /// and their limits.
+    pub(super) fn limits(&self) -> impl Iterator<Item = (SubscriberId, Option<u64>, usize)> {
+        // Nothing follows the last version, and what never becomes durable is never read.
+        let has_ended = |id| match self.all.get(id) {
+            Some(durable) if durable.reads_durable => self.last.is_some(),
+            _ => self.has_ended(),
+        };
+        let all = self.lossless.iter().filter(move |(id, _)| !has_ended(*id));
+        all.map(|(id, limit)| (*id, self.cursor(*id), *limit))
     }
 
     /// The version up to which no commit has to stay: all lossless ones have read it, and it is
     /// durable. A subscriber to durable commits can begin with the durable version at any time.
     pub(super) fn needless(&self) -> u64 {
-        let cursors = self.lossless().map(|(_, cursor, _)| cursor);
+        let lossless = self.lossless.iter();
+        let cursors = lossless.filter_map(|(id, _)| self.cursor(*id));
         cursors.chain(self.durable).min().unwrap_or(u64::MAX)
     }
 
