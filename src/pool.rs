@@ -65,8 +65,8 @@
 //!    the pool closes idle documents, the longest idle ones first.
 //!
 //! The open itself has no timeout. A thread opens the document itself. A task waits, and the
-//! document is opened in a thread of its own. A thread of the pool closes idle documents; it runs
-//! only while it is needed.
+//! document is opened in a thread of its own. Threads of the pool close idle documents; they run
+//! only while they are needed.
 //!
 //! # Names
 //!

@@ -2,7 +2,7 @@
 //! longest idle ones while requests wait for a slot.
 //!
 //! It starts when it is first needed, ends when there is nothing to wait for, and keeps no pool
-//! alive.
+//! alive. While it closes a document, another one takes its place if it is needed.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -49,7 +49,7 @@ impl TimeListener for CloserSignal {
 enum Next {
     /// A call, or this deadline if there is one.
     Call(Option<Deadline>),
-    /// Nothing: a request that needs the closer starts it again.
+    /// Nothing: a request that needs the closer starts it again, or has done so.
     End,
 }
 
@@ -81,11 +81,16 @@ impl<T: Send + Sync + 'static> Shared<T> {
             let Some(name) = table.due(idle_after, now) else {
                 return Self::next(&mut table, idle_after);
             };
+            // Meanwhile others may need a closer, even code in the close: they start another one.
+            table.closer_runs = false;
             drop(table);
             let is_due = |table: &Table<T>, last_use| table.is_due(last_use, idle_after, now);
             if let CloseAttempt::Nested = self.close_idle_one(&name, is_due) {
                 debug_assert!(false, "the closer runs during no close");
                 return Next::Call(None);
+            }
+            if std::mem::replace(&mut self.table.lock().closer_runs, true) {
+                return Next::End;
             }
         }
     }

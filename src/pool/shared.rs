@@ -1,6 +1,7 @@
 //! The state that all handles of a pool share, and what keeps its counts right: a use of a
 //! document, a claimed slot, a wait for a slot.
 
+use std::cell::Cell;
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
@@ -27,6 +28,11 @@ pub(super) type OpenerResult<T> = Result<(DataStore, T), Box<dyn std::error::Err
 
 /// The owner under which the pool itself closes documents.
 const CLOSER: &str = "closer";
+
+std::thread_local! {
+    /// Whether the thread closes a document of a pool.
+    static CLOSES: Cell<bool> = const { Cell::new(false) };
+}
 
 pub(super) struct Shared<T> {
     pub(super) table: Mutex<{ rank::POOL }, Table<T>>,
@@ -113,7 +119,7 @@ impl<T> Shared<T> {
         mut wait: SlotWait<T>,
         permit: SlotPermit,
     ) -> ClaimedSlot<T> {
-        self.table.lock().claim();
+        self.table.lock().claim(wait.in_close);
         wait.is_over = true;
         self.claimed(permit, None)
     }
@@ -145,6 +151,7 @@ impl<T> Shared<T> {
     /// it belongs to no caller of the pool.
     fn close_store(&self, opened: Arc<Opened<T>>) -> Result<(), DurabilityError> {
         assert_unlocked("a store is closed");
+        let outer = CLOSES.replace(true);
         let closed = match opened.store.close() {
             // A store in memory has nothing to write.
             Ok(_) | Err(DurabilityError::NotDurable) => Ok(()),
@@ -154,6 +161,7 @@ impl<T> Shared<T> {
             drop(catch(|| report(&opened.name, error)));
         }
         dispose(opened);
+        CLOSES.set(outer);
         closed
     }
 
@@ -262,20 +270,20 @@ impl<T: Send + Sync + 'static> Shared<T> {
     ///
     /// The machine starts no thread for the closer.
     pub(super) fn begin_wait(self: &Arc<Self>, may_wait: bool) -> io::Result<SlotWait<T>> {
+        // The threads of a model are one.
+        let in_close = CLOSES.get() && !cfg!(loom);
         let mut table = self.table.lock();
-        table.begin_wait();
+        table.begin_wait(in_close);
         let lacks_slots = may_wait && table.lacks_slots();
-        let started = match lacks_slots {
-            true => self.start_closer(&mut table),
-            false => Ok(()),
-        };
+        let started = lacks_slots.then(|| self.start_closer(&mut table));
         drop(table);
         let wait = SlotWait {
             shared: Arc::clone(self),
+            in_close,
             is_over: false,
         };
-        started?;
-        if lacks_slots {
+        if let Some(started) = started {
+            started?;
             self.closer.call();
         }
         Ok(wait)
@@ -380,13 +388,14 @@ impl<T> Drop for ClaimedSlot<T> {
 /// A request that waits for a slot, as the table counts it.
 pub(super) struct SlotWait<T> {
     shared: Arc<Shared<T>>,
+    in_close: bool,
     is_over: bool,
 }
 
 impl<T> Drop for SlotWait<T> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.shared.table.lock().end_wait();
+            self.shared.table.lock().end_wait(self.in_close);
         }
     }
 }

@@ -67,6 +67,8 @@ pub(super) struct Table<T> {
     returning: usize,
     /// The requests that wait for a slot, or have one that they do not know of.
     waiting: usize,
+    /// Those of them that code in a close makes: its slot is returned after they have theirs.
+    waiting_in_closes: usize,
     last_number: u64,
     /// Whether the thread that closes documents runs.
     pub(super) closer_runs: bool,
@@ -82,6 +84,7 @@ impl<T> Table<T> {
             closing: 0,
             returning: 0,
             waiting: 0,
+            waiting_in_closes: 0,
             last_number: 0,
             closer_runs: false,
         }
@@ -199,17 +202,19 @@ impl<T> Table<T> {
     // --- Slots ---
 
     /// Counts a request that is about to wait for a slot.
-    pub(super) fn begin_wait(&mut self) {
+    pub(super) fn begin_wait(&mut self, in_close: bool) {
         self.waiting += 1;
+        self.waiting_in_closes += usize::from(in_close);
     }
 
-    pub(super) fn end_wait(&mut self) {
+    pub(super) fn end_wait(&mut self, in_close: bool) {
         self.waiting -= 1;
+        self.waiting_in_closes -= usize::from(in_close);
     }
 
     /// Counts the slot of a request that has waited for it.
-    pub(super) fn claim(&mut self) {
-        self.waiting -= 1;
+    pub(super) fn claim(&mut self, in_close: bool) {
+        self.end_wait(in_close);
         self.claimed += 1;
     }
 
@@ -231,10 +236,10 @@ impl<T> Table<T> {
     }
 
     /// Whether more requests wait than there are slots that they get anyway: those that no
-    /// document takes, and those that are returned by a close.
+    /// document takes, and those that are returned by a close that waits for none itself.
     pub(super) fn lacks_slots(&self) -> bool {
-        let coming = self.most_open.saturating_sub(self.claimed) + self.returning;
-        self.waiting > coming
+        let returned = self.returning.saturating_sub(self.waiting_in_closes);
+        self.waiting > self.most_open.saturating_sub(self.claimed) + returned
     }
 
     // --- What is idle ---

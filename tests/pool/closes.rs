@@ -108,6 +108,67 @@ fn pool_08_a_waiting_request_gets_the_slot_of_a_document_that_is_closed_anyway()
     assert_eq!(open_names(&documents), ["b", "c"]);
 }
 
+/// The one thread that closes documents was busy with the first.
+#[test]
+fn pool_08_idle_documents_make_room_beside_a_close_that_takes_long() {
+    let (documents, gate) = gated(2);
+    documents.get("gated").wait().unwrap();
+    documents.get("b").wait().unwrap();
+    let mut c = Task::waiting(documents.get("c"));
+    eventually("it is being closed", || documents.snapshot().closing == 1);
+    let d = Task::waiting(documents.get("d"));
+    eventually("b makes room", || c.poll().is_some());
+    assert_eq!(open_names(&documents), ["c"]);
+    gate.send(()).unwrap();
+    d.finish().unwrap();
+}
+
+/// Gets another document when its own is closed.
+struct AtClose(Option<(Documents<Self>, mpsc::Sender<Result<(), PoolError>>)>);
+
+impl Drop for AtClose {
+    fn drop(&mut self) {
+        if let Some((documents, results)) = self.0.take() {
+            let got = documents.get("log").wait();
+            results.send(got.map(drop)).unwrap();
+        }
+    }
+}
+
+/// It waited for a slot that only its own end could return, until its timeout.
+#[test]
+fn pool_06_code_in_a_close_gets_another_document_of_a_full_pool() {
+    let closes: [fn(&Documents<AtClose>); 3] = [
+        |documents| drop(documents.get("c").wait().unwrap()),
+        |documents| drop(documents.close("a").wait().unwrap()),
+        // In threads of their own.
+        |documents| {
+            let close = Task::waiting(documents.close("a"));
+            let c = Task::waiting(documents.get("c"));
+            drop(c.finish().unwrap());
+            drop(close.finish().unwrap());
+        },
+    ];
+    for close in closes {
+        let at_close = Arc::new(Mutex::new(None));
+        let taken = Arc::clone(&at_close);
+        let options = PoolOptions::new(2).timeout(Duration::from_secs(10));
+        let documents = Documents::new(options, move |opening| {
+            let at_close = match opening.name() {
+                "a" => taken.lock().unwrap().take(),
+                _ => None,
+            };
+            Ok((DataStore::new(), AtClose(at_close)))
+        });
+        let (results, got) = mpsc::channel();
+        *at_close.lock().unwrap() = Some((documents.clone(), results));
+        documents.get("a").wait().unwrap();
+        documents.get("b").wait().unwrap();
+        close(&documents);
+        got.recv_timeout(Duration::from_secs(30)).unwrap().unwrap();
+    }
+}
+
 #[test]
 fn pool_02_a_document_is_opened_again_after_its_close() {
     let (documents, gate) = gated(2);
