@@ -44,6 +44,8 @@ pub(crate) struct EventTable {
     /// The newest time of sending of all forgotten events. A message sent no later whose event is
     /// in no table may have been done.
     watermark: Option<SystemTime>,
+    /// Of the events that are neither done nor dead, a journal has those that were sent no later.
+    stored_until: Option<SystemTime>,
     last_token: u64,
     /// The messages without an event id.
     without_id: MessagesWithoutId,

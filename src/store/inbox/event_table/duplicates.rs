@@ -98,6 +98,11 @@ impl EventTable {
             attempts: 1,
             state: by.claimed(token, now),
         };
+        if let Some(changed) = &mut self.changed
+            && event.is_old(self.stored_until)
+        {
+            changed.due(delivery.id, delivery.sent_at);
+        }
         self.not_done.insert(SmolStr::new(delivery.id), event);
         ClaimOutcome::Claimed { token, attempt: 1 }
     }

@@ -82,7 +82,6 @@ impl EventTable {
     /// Forgets up to `most` done or dead events that were sent before a moment. Returns how many it
     /// forgot, and whether no such event is left.
     pub(crate) fn prune(&mut self, sent_before: SystemTime, most: usize) -> (usize, bool) {
-        let before = self.watermark;
         for forgotten in 0..most {
             let sent_at = if let Some((sent_at, id)) = self.settled.pop_done(sent_before) {
                 self.done.remove(&id);
@@ -98,13 +97,13 @@ impl EventTable {
                 self.note_forgotten_letters(&without_id);
                 self.shrink();
                 if forgotten > 0 {
-                    self.note_watermark(before);
+                    self.note_watermark(sent_before);
                 }
                 return (forgotten + without_id.len(), true);
             };
             self.watermark = self.watermark.max(Some(sent_at));
         }
-        self.note_watermark(before);
+        self.note_watermark(sent_before);
         (most, false)
     }
 

@@ -1,8 +1,8 @@
 //! The events of an inbox, as a journal stores them.
 //!
-//! Done and dead events are stored, the watermark, and the other events that were sent no later:
-//! without a record they would be too old. Claims, waits and counts are not stored: after an open
-//! each of the other events has all its attempts again.
+//! Done and dead events are stored, the watermark, and the other events that were sent before the
+//! moment of a prune: they could be too old without a record. Claims, waits and counts are not
+//! stored: after an open each of the other events has all its attempts again.
 
 use std::time::SystemTime;
 
@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::{DeadEvent, DeadLetterCause, DoneEvent, EventProgress, EventRecord, EventTable};
+use crate::steps::step;
 use crate::store::calendar::{Calendar, Date};
 use crate::store::notes::{Note, NoteChange, NoteKey, WatermarkNote};
 use crate::time::MonotonicTime;
@@ -142,16 +143,23 @@ impl EventTable {
         }
     }
 
-    /// Notes the newest time of sending of all forgotten events, which has risen.
-    pub(super) fn note_watermark(&mut self, before: Option<SystemTime>) {
+    /// Notes the newest time of sending of all forgotten events, which has risen. The first of the
+    /// pieces of a prune looks at all events for the later ones.
+    pub(super) fn note_watermark(&mut self, sent_before: SystemTime) {
         if let (Some(changed), Some(sent_at)) = (&mut self.changed, self.watermark) {
+            changed.watermark(sent_at);
+            let before = self.stored_until;
+            if before >= Some(sent_before) {
+                return;
+            }
+            self.stored_until = Some(sent_before);
             for (id, event) in &self.not_done {
-                let is_old = event.is_old(self.watermark) && !event.is_old(before);
+                step();
+                let is_old = event.is_old(self.stored_until) && !event.is_old(before);
                 if is_old && event.death().is_none() {
                     changed.due(id, event.sent_at);
                 }
             }
-            changed.watermark(sent_at);
         }
     }
 
@@ -273,15 +281,5 @@ impl EventNote {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_prune_that_forgets_nothing_stores_nothing() {
-        let mut events = EventTable::after(0, Some(InboxChanges::new("payments".into())));
-        let epoch = SystemTime::UNIX_EPOCH;
-        events.watermark = Some(epoch);
-        assert_eq!(events.prune(epoch, 9), (0, true));
-        assert!(events.take_changes().is_empty());
-    }
-}
+#[path = "../../../../tests/unit/inbox_event_table_stored.rs"]
+mod tests;
