@@ -13,6 +13,7 @@ use doclock::lock::{AcquireOptions, CancelToken};
 use doclock::transaction::Hooks;
 use doclock::{DataStore, Editor, TransactionManager, View, codes::CodedError, dsl::*};
 
+use crate::memory::Memory;
 use crate::{Folder, add, later, parts};
 
 /// A journal in memory, whose writes end when the test says so.
@@ -194,6 +195,19 @@ fn commits_that_arrive_during_a_write_are_the_next_write() {
     drop(keeper);
     let report = store.close().unwrap();
     assert_eq!((report.commits, report.writes), (9, 2));
+}
+
+/// The other writes were counted as well.
+#[test]
+fn the_report_of_a_close_counts_the_writes_that_have_commits() {
+    let memory = Memory::default();
+    let store = memory.open(DurableOptions::new());
+    add(&store, "a");
+    // Written before the close returns, if not before.
+    let lease = store.leases().acquire("a", "ann", Duration::from_secs(60));
+    lease.unwrap().release().unwrap();
+    let report = store.close().unwrap();
+    assert_eq!((report.commits, report.writes), (1, 1));
 }
 
 #[test]

@@ -111,7 +111,7 @@ impl JournalWriter {
             ..JournalWrite::default()
         })?;
         self.report.commits += count;
-        self.report.writes += 1;
+        self.report.writes += u64::from(count > 0);
         self.answered += shared.advance(document.clone(), noted);
         let LogBlock { commits, notes, .. } = block;
         self.since.add_block(&commits, notes, id.bytes);
