@@ -83,7 +83,6 @@ fn feed_01_each_lossless_subscriber_closes_the_lock_at_its_own_limit() {
     assert_eq!(large.try_iter().count(), 4);
 }
 
-/// A request that may not wait is refused, whatever it requests the lock for.
 #[test]
 fn feed_01_a_subscriber_below_its_limit_keeps_no_lock_closed() {
     let probe = store();
@@ -98,6 +97,10 @@ fn feed_01_a_subscriber_below_its_limit_keeps_no_lock_closed() {
         let small = store.subscription().lossless(0).all();
         create_one(&store);
         store.try_lock("ann").expect_err("the small one closes it");
+        let subscribers = store.diagnostics().log.subscribers;
+        let closing = subscribers.iter().filter(|it| it.closes_lock);
+        let limits: Vec<_> = closing.map(|it| it.lossless_limit).collect();
+        assert_eq!(limits, [Some(0)]);
         if read {
             small.recv().unwrap();
         } else {
@@ -110,6 +113,7 @@ fn feed_01_a_subscriber_below_its_limit_keeps_no_lock_closed() {
     }
 }
 
+/// A request that may not wait is refused, whatever it requests the lock for.
 #[test]
 fn feed_01_every_request_waits_for_a_lossless_subscriber() {
     let (store, events, editor) = closed();

@@ -91,7 +91,7 @@ impl<T: Send + Sync + 'static> LockRequest for DocumentRequest<T> {
         } = self.document;
         let shared = documents.shared();
         let waits = Waits::new(shared, &name, context);
-        let mut turn = waits.for_name().await?;
+        let turn = waits.for_name().await?;
         let (slot, before) = loop {
             if let Some(in_use) = shared.begin_use(&name) {
                 return Ok(Document::new(in_use, &documents));
@@ -104,7 +104,7 @@ impl<T: Send + Sync + 'static> LockRequest for DocumentRequest<T> {
             // holder of its name can add it.
             if !waits.for_close().await? {
                 if self.only_existing {
-                    turn = waits.for_existing(turn).await?;
+                    waits.for_existing().await?;
                 }
                 break (waits.for_slot().await?, None);
             }

@@ -15,7 +15,6 @@ use super::slots::OpenDocuments;
 use crate::caught::{CaughtPanic, catch};
 use crate::lock::keyed::{ExecutionError, Reservation};
 use crate::lock::{LockError, Mailbox, RequestContext, WaiterKind};
-use crate::sync::thread_number;
 use crate::time::{Deadline, MonotonicTime};
 
 /// The turn at the name of a document.
@@ -100,18 +99,14 @@ impl<'a, T: Send + Sync + 'static> Waits<'a, T> {
         }
     }
 
-    /// Looks whether the document exists, where the pool knows how, in the turn of its name.
-    pub(super) async fn for_existing(&self, mut turn: NameTurn) -> Result<NameTurn, PoolError> {
+    /// Looks whether the document exists, where the pool knows how. If the future is dropped, the
+    /// name is free at once.
+    pub(super) async fn for_existing(&self) -> Result<(), PoolError> {
         let Some(find) = self.shared.options.find.clone() else {
-            return Ok(turn);
+            return Ok(());
         };
         let name = self.name.clone();
-        let look = move || {
-            turn.bind(thread_number());
-            (find(&name), turn)
-        };
-        let (found, turn) = self.run(look).await?;
-        found.map(|()| turn)
+        self.run(move || find(&name)).await?
     }
 
     /// Waits for a slot. A request that may not wait takes that of an idle document instead.

@@ -36,7 +36,7 @@ use crate::document::{
 };
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
-use crate::lock::WeakLock;
+use crate::lock::{LeftWork, WeakLock};
 use crate::steps::step;
 use crate::sync::{Mutex, MutexGuard, rank};
 pub(super) use closing::DISK;
@@ -211,8 +211,8 @@ pub(super) struct CommitLog {
     overfull: AtomicBool,
     /// Whether many commits wait to be recorded.
     has_many_unrecorded: AtomicBool,
-    /// Whether tasks wait to be woken, for commits that were announced.
-    has_woken: AtomicBool,
+    /// Whether there are tasks to wake, to which commits were announced.
+    has_to_wake: AtomicBool,
     /// The last version that was appended.
     head: AtomicU64,
     limit: LogLimit,
@@ -276,7 +276,7 @@ impl CommitLog {
             filters: AtomicU32::new(0),
             overfull: AtomicBool::new(false),
             has_many_unrecorded: AtomicBool::new(false),
-            has_woken: AtomicBool::new(false),
+            has_to_wake: AtomicBool::new(false),
             head: AtomicU64::new(0),
             limit,
             closings: AtomicU64::new(0),
@@ -538,10 +538,10 @@ impl CommitLog {
             false => records.announce(version, reach),
         };
         for wake in &mut woken {
-            records.woken.append(&mut wake.tasks);
+            records.to_wake.append(&mut wake.tasks);
         }
-        if !records.woken.is_empty() {
-            self.has_woken.store(true, Ordering::Relaxed);
+        if !records.to_wake.is_empty() {
+            self.has_to_wake.store(true, Ordering::Relaxed);
         }
         let change = match records.subscribers.has_ended() {
             true => self.open_if_read(records),
@@ -552,15 +552,22 @@ impl CommitLog {
     }
 
     /// Wakes the tasks to which commits were announced.
-    #[cold]
+    #[inline]
     fn wake_tasks(&self) {
+        if self.has_to_wake.load(Ordering::Relaxed) {
+            self.wake_announced_tasks();
+        }
+    }
+
+    #[cold]
+    fn wake_announced_tasks(&self) {
         let mut log = self.records.lock();
-        self.has_woken.store(false, Ordering::Relaxed);
-        let woken = log
+        self.has_to_wake.store(false, Ordering::Relaxed);
+        let tasks = log
             .as_mut()
-            .map(|records| std::mem::take(&mut records.woken));
+            .map(|records| std::mem::take(&mut records.to_wake));
         drop(log);
-        for (_, task) in woken.into_iter().flatten() {
+        for (_, task) in tasks.into_iter().flatten() {
             wake(task);
         }
     }
@@ -577,9 +584,9 @@ impl CommitLog {
         let change = log.as_mut().and_then(|records| self.open_if_read(records));
         let unneeded = self.end_following(&mut log, Some(&filter));
         self.unlock_and(log, change);
-        drop((filter, unneeded));
+        drop(filter);
         // With the wakers of tasks.
-        dispose(channel);
+        dispose((channel, unneeded));
     }
 
     /// Sets how a new subscriber reads. Requests wait while a lossless one has too much to read.
@@ -612,8 +619,11 @@ impl CommitLog {
     /// Ends the wait of a task that is gone.
     pub(super) fn forget_task(&self, id: SubscriberId, wait: EventWait) {
         let mut log = self.records.lock();
-        let subscribers = log.as_mut().map(|records| &mut records.subscribers);
-        let unneeded = subscribers.and_then(|it| it.forget_task(id, wait));
+        let unneeded = log.as_mut().map(|records| {
+            let announced = records.to_wake.iter().position(|(it, _)| *it == wait);
+            let announced = announced.map(|at| records.to_wake.swap_remove(at).1);
+            (announced, records.subscribers.forget_task(id, wait))
+        });
         drop(log);
         dispose(unneeded);
     }
@@ -680,7 +690,9 @@ impl DataStore {
             log.overfull.store(was_overfull, Ordering::Relaxed);
         }
         drop(records);
-        drop((session, queue, unneeded));
+        drop((session, queue));
+        // With the wakers of tasks.
+        dispose(unneeded);
     }
 
     /// Reads the commits after a cursor, and moves the cursor of the session to the latest version,
@@ -720,14 +732,35 @@ impl DataStore {
     /// users, so the caller has released the lock, unless it is held by a guard or by id.
     #[inline]
     pub(crate) fn after_release(&self) {
+        self.wake_tasks();
         let log = &self.0.log;
-        if log.has_woken.load(Ordering::Relaxed) {
-            log.wake_tasks();
-        }
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
         }
         self.record_if_many();
+    }
+
+    /// Wakes the tasks that wait for commits. Also called before work that may take long, or may
+    /// wait for such a task: then the lock is held.
+    #[inline]
+    pub(crate) fn wake_tasks(&self) {
+        self.0.log.wake_tasks();
+    }
+
+    /// What the keeper does after it has run work of a task. It keeps no store, whose last handle
+    /// waits for the journal when it is dropped. So the provenance of many commits is recorded by
+    /// the next thread that releases the lock, or task that is polled after its batch.
+    #[cold]
+    pub(crate) fn after_keeper(&self) -> LeftWork {
+        let log = Arc::clone(&self.0.log.0);
+        Box::new(move |thread| {
+            log.wake_tasks();
+            if log.overfull.load(Ordering::Relaxed) {
+                thread.hand_over();
+                log.trim(usize::MAX);
+            }
+            dispose(log);
+        })
     }
 
     /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
@@ -774,8 +807,8 @@ impl DataStore {
         code();
     }
 
-    /// Wakes the subscribers that wait for this commit. The caller excludes other commits
-    /// meanwhile.
+    /// Wakes the threads of subscribers that wait for this commit; their tasks are woken [after the
+    /// release](Self::after_release). The caller excludes other commits meanwhile.
     ///
     /// The reach is computed without the log locked. The document is dropped before this returns:
     /// otherwise the next commit would have to copy what it changes.

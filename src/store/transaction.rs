@@ -3,7 +3,6 @@
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::panic::Location;
-use std::sync::Arc;
 
 use super::durable::Durability;
 use super::nodes::{LaterWaits, OnNodes};
@@ -13,7 +12,7 @@ use super::{CommitError, DataStore, Draft, ObservedTransaction, TransactionResul
 use crate::codes::CodedError;
 use crate::document::{EditError, Node, View};
 use crate::id::{AsNodeId, LockId, NodeId, OwnerId};
-use crate::lock::{FifoLock, Grant, LeftWork, WaiterKind, blocking};
+use crate::lock::{FifoLock, Grant, WaiterKind, blocking};
 
 /// A transaction: sees its own changes, and publishes them only when it is committed.
 ///
@@ -121,24 +120,6 @@ impl Drop for CombinerGrant<'_> {
             false => self.lock.leave_and_serve(self.grant, self.waits_as),
         }
         self.store.after_release();
-    }
-}
-
-impl DataStore {
-    /// What the keeper does after it has run work of a task. It keeps no store.
-    #[cold]
-    pub(crate) fn after_keeper(&self) -> LeftWork {
-        let store = Arc::downgrade(&self.0);
-        Box::new(move |thread| {
-            let Some(store) = store.upgrade().map(DataStore) else {
-                return;
-            };
-            store.after_release();
-            if Arc::strong_count(&store.0) == 1 {
-                // Its end waits for its journal.
-                thread.hand_over();
-            }
-        })
     }
 }
 

@@ -1,5 +1,7 @@
 //! Durable documents, in tasks.
 
+use std::sync::{Arc, Mutex, mpsc};
+use std::task::{Context, Wake, Waker};
 use std::time::Duration;
 
 use doclock::document::NodeSpec;
@@ -107,4 +109,46 @@ fn async_03_the_commits_of_batches_that_the_keeper_runs_take_no_memory_for_ever(
     let log = store.diagnostics().log;
     assert!(log.bytes < 1 << 20, "{log:?}");
     assert!(events.try_recv().unwrap().missed > 0);
+}
+
+#[test]
+fn durable_07_the_drop_of_the_last_handle_waits_beside_a_waker_in_the_keeper() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("notes.doclock");
+    let options = || DurableOptions::new().durability(Durability::Later);
+    let store = DataStore::open_with(&path, options()).unwrap();
+    let manager = TransactionManager::new(store.clone());
+    let events = store.subscribe();
+    let (entered, is_entered) = mpsc::channel();
+    let (let_go, gate) = mpsc::channel();
+    let gate = Mutex::new(gate);
+    let mut next = Box::pin(events.recv_async());
+    let waker = Waker::from(Arc::new(Blocks(move || {
+        entered.send(()).unwrap();
+        let _ = gate.lock().unwrap().recv();
+    })));
+    assert!(
+        next.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    let guard = store.lock("holder").unwrap();
+    let batch = Task::waiting(manager.transaction(create(NodeSpec::new("note"))));
+    drop(guard);
+    batch.finish().unwrap();
+    is_entered.recv().unwrap();
+    // The keeper is in the waker. No other handle is left.
+    drop((manager, store));
+    let opened = DataStore::open_with(&path, options());
+    let_go.send(()).unwrap();
+    assert_eq!(opened.unwrap().version(), 1);
+}
+
+/// Runs code when its task is woken.
+struct Blocks<F>(F);
+
+impl<F: Fn() + Send + Sync> Wake for Blocks<F> {
+    fn wake(self: Arc<Self>) {
+        (self.0)();
+    }
 }

@@ -8,12 +8,12 @@ use std::task::{Context, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 
-use doclock::document::NodeSpec;
+use doclock::document::{EditError, NodeSpec};
 use doclock::lock::{
     AcquireOptions, CancelToken, FifoLock,
     limiter::{InFlightLimiter, LimiterOptions},
 };
-use doclock::{DataStore, Editor, TransactionManager, dsl::*, lock::node::Scope};
+use doclock::{DataStore, Editor, StoreOptions, TransactionManager, dsl::*, lock::node::Scope};
 
 use crate::common::{Count, Task, at_rest};
 
@@ -361,4 +361,39 @@ fn async_04_a_waker_that_a_commit_calls_can_use_the_editor_and_the_lock() {
         drop(next);
         events.try_iter().for_each(drop);
     }
+}
+
+/// Tells when its task is woken.
+struct Tells(mpsc::Sender<()>);
+
+impl Wake for Tells {
+    fn wake(self: Arc<Self>) {
+        self.0.send(()).unwrap();
+    }
+}
+
+#[test]
+fn async_04_a_task_at_a_subscription_does_not_sleep_behind_the_code_of_the_next_batch() {
+    let store =
+        DataStore::with_options(StoreOptions::new().batch_limit(2, Duration::from_secs(60)));
+    let manager = TransactionManager::new(store.clone());
+    let events = store.subscribe();
+    let (woken, is_woken) = mpsc::channel();
+    let waker = Waker::from(Arc::new(Tells(woken)));
+    let mut next = Box::pin(events.recv_async());
+    let polled = next.as_mut().poll(&mut Context::from_waker(&waker));
+    assert!(polled.is_pending());
+    let guard = store.lock("holder").unwrap();
+    let brief = Task::waiting(manager.transaction(create(text_node("note", "one"))));
+    let is_woken = Mutex::new(is_woken);
+    let waits_for_the_reader = op(move |_| {
+        let woken = is_woken.lock().unwrap();
+        assert_eq!(woken.recv_timeout(Duration::from_secs(20)), Ok(()));
+        Ok::<(), EditError>(())
+    });
+    let code = Task::waiting(manager.transaction([waits_for_the_reader]));
+    // The keeper runs both, and the first task is not polled meanwhile.
+    drop(guard);
+    code.finish().unwrap();
+    brief.finish().unwrap();
 }

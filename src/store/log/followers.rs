@@ -66,7 +66,10 @@ impl CommitRecords {
     fn lagging_subscribers(&self) -> Vec<SubscriberDiagnostics> {
         let mut furthest = Furthest::new();
         let keeps_closed: Vec<_> = match self.closed_by {
-            Some(_) => self.behind(|limit| limit / 2).map(|(id, _)| id).collect(),
+            Some(closer) => {
+                let beyond = self.behind(|limit| limit).map(|(id, _)| id);
+                beyond.chain([closer]).collect()
+            }
             None => Vec::new(),
         };
         self.subscribers

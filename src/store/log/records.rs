@@ -77,7 +77,7 @@ pub(in crate::store) struct CommitRecords {
     /// Commits that were removed beside a journal, and are to be freed.
     pub(super) unneeded: Vec<Arc<TransactionResult>>,
     /// The tasks that are to be woken: commits were announced to them.
-    pub(super) woken: Vec<(EventWait, Waker)>,
+    pub(super) to_wake: Vec<(EventWait, Waker)>,
     /// Commits whose provenance is not recorded yet.
     pub(super) unrecorded: UnrecordedQueue,
     /// Whether the store is gone.

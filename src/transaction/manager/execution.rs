@@ -56,6 +56,10 @@ impl QueuedWork for QueuedBatch {
             by_task,
             ..
         } = self;
+        if !submission.is_brief() {
+            // A task may not sleep on behind code that takes long, or waits for that task.
+            manager.store().wake_tasks();
+        }
         observed.granted();
         let outcome = manager.carry_out(grant, session.as_ref(), submission, observed);
         if *by_task && outcome.is_ok() {
@@ -310,7 +314,13 @@ impl TransactionManager {
             ..
         } = &mut batch;
         let mut outcome = match observed.or_refused(answer)? {
-            Answer::Done(outcome) => outcome,
+            Answer::Done(outcome) => {
+                if waits_as == WaiterKind::Task {
+                    // The keeper, if it has run the batch, leaves the rest to this poll.
+                    store.after_release();
+                }
+                outcome
+            }
             Answer::Granted(grant) => {
                 observed.granted();
                 // Of a task, it is run within this poll.
