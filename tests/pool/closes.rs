@@ -123,8 +123,10 @@ fn pool_08_idle_documents_make_room_beside_a_close_that_takes_long() {
     d.finish().unwrap();
 }
 
+type Results = mpsc::Sender<Result<(), PoolError>>;
+
 /// Gets another document when its own is closed.
-struct AtClose(Option<(Documents<Self>, mpsc::Sender<Result<(), PoolError>>)>);
+struct AtClose(Option<(Documents<Self>, Results)>);
 
 impl Drop for AtClose {
     fn drop(&mut self) {
