@@ -268,7 +268,8 @@ pub(crate) fn undone(mut versions: Vec<u64>) -> Vec<u64> {
 impl DataStore {
     /// Publishes a draft under its grant, and leaves it without changes. Its receipt and the
     /// effects of its conditions are published with it, or nothing is. Followers read of it in the
-    /// same step, and the threads of subscribers are woken. The grant stays held, and cannot be revoked any more.
+    /// same step, and the threads of subscribers are woken. The grant stays held, and cannot be
+    /// revoked any more.
     ///
     /// No other draft is published meanwhile: the caller holds the document lock or, on nodes, the
     /// lock `publishing`.
