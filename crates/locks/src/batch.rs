@@ -105,7 +105,7 @@ impl<'a> Batch<'a> {
         }
     }
 
-    /// Keeps the reports of a step that goes on with another request.
+    /// Keeps the reports of a step that grants the lock to another request of the batch.
     pub(super) fn hold_back(&mut self, outbox: &mut Vec<AfterUnlock>) {
         let is_report = |next: &mut AfterUnlock| matches!(next, AfterUnlock::Report(_));
         self.reports.extend(outbox.extract_if(.., is_report));
