@@ -606,13 +606,11 @@ impl FifoLock {
             WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
             WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),
         };
-        let mut batch = Batch::new(limit, &self.0.wake_chain);
-        self.serve(grant.id(), &mut batch, kind, |_| ());
-        self.end(batch);
-    }
-
-    fn end(&self, batch: Batch<'_>) {
-        let reports = batch.end();
+        let reports = {
+            let mut batch = Batch::new(limit, &self.0.wake_chain);
+            self.serve(grant.id(), &mut batch, kind, |_| ());
+            batch.take_reports()
+        };
         reports.into_iter().for_each(|next| self.0.deliver(next));
     }
 
@@ -634,18 +632,21 @@ impl FifoLock {
             state.bind(grant.id(), this);
             now
         });
-        let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
-        batch.goes_on(now);
         let after = request.after_keeper();
-        batch.serve(request, grant, now);
-        if !self.0.release(grant.id(), true) {
-            self.serve(grant.id(), &mut batch, CombinerKind::Keeper, prepare);
-        }
-        if batch.drops_work() {
-            // The work may have the last handle of its store, whose end waits for its journal.
-            thread.hand_over();
-        }
-        self.end(batch);
+        let reports = {
+            let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
+            batch.goes_on(now);
+            batch.serve(request, grant, now);
+            if !self.0.release(grant.id(), true) {
+                self.serve(grant.id(), &mut batch, CombinerKind::Keeper, prepare);
+            }
+            if batch.drops_work() {
+                // The work may have the last handle of its store, whose end waits for its journal.
+                thread.hand_over();
+            }
+            batch.take_reports()
+        };
+        reports.into_iter().for_each(|next| self.0.deliver(next));
         if let Some(after) = after {
             after(thread);
         }
