@@ -10,24 +10,31 @@ thread_local! {
     static OPENING: RefCell<Vec<FileIdentity>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Notes that the thread is opening a file, until it is dropped.
+/// Notes that the thread is opening a file, until it is dropped. At the end of a thread, when its
+/// values are dropped, nothing is noted.
 #[derive(Debug)]
 pub struct OpensFile(());
 
 impl OpensFile {
     pub fn note(identity: FileIdentity) -> Self {
-        OPENING.with_borrow_mut(|opening| opening.push(identity));
+        let _ = OPENING.try_with(|opening| opening.borrow_mut().push(identity));
         Self(())
     }
 
-    /// Whether the thread is opening this file.
+    /// Whether the thread has noted that it is opening this file. Without its numbers, a file is
+    /// not known again.
     pub fn is_noted(identity: FileIdentity) -> bool {
-        OPENING.with_borrow(|opening| opening.contains(&identity))
+        let is_there = |opening: &RefCell<Vec<_>>| opening.borrow().contains(&identity);
+        identity.is_some() && OPENING.try_with(is_there).unwrap_or(false)
     }
 }
 
 impl Drop for OpensFile {
     fn drop(&mut self) {
-        OPENING.with_borrow_mut(Vec::pop);
+        let _ = OPENING.try_with(|opening| opening.borrow_mut().pop());
     }
 }
+
+#[cfg(test)]
+#[path = "../tests/unit/opening.rs"]
+mod tests;

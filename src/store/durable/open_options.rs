@@ -157,7 +157,8 @@ impl DurableOptions {
     }
 
     /// Sets a callback for the progress of an open. It runs in the thread that opens, under no
-    /// lock. An open or a read of the same file in it returns [`OpenError::Locked`].
+    /// lock. An open or a read of the same file in it returns [`OpenError::Locked`], as in
+    /// [`before_load`](Self::before_load).
     pub fn progress(mut self, progress: impl Fn(OpenProgress) + Send + Sync + 'static) -> Self {
         self.progress = Arc::new(progress);
         self
@@ -181,8 +182,9 @@ impl DurableOptions {
     ///
     /// If the callback returns an error, the open returns it. If it panics, the panic resumes. In
     /// both cases nothing is open, and the file keeps every byte. An open or a read of the same
-    /// file in the callback returns [`OpenError::Locked`]. Other threads and processes that read
-    /// the file wait for the open, so the callback must not wait for them.
+    /// file in the callback returns [`OpenError::Locked`]; only on Windows, a read does not end if
+    /// the open allows readers. Other threads and processes that read the file wait for the open,
+    /// so the callback must not wait for them.
     ///
     /// ```
     /// use doclock::{DataStore, TransactionManager, dsl::*, durable::DurableOptions};
