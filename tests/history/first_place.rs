@@ -127,7 +127,7 @@ fn cut(
 #[test]
 fn undo_04_the_first_place_of_a_removed_node_moves_through_splits_and_joins() {
     type Edits = fn(&mut Draft) -> Result<(), EditError>;
-    let cases: [(Edits, &str, usize); 5] = [
+    let cases: [(Edits, &str, usize); 7] = [
         (
             |on| {
                 let right = cut(on, "p1", 0, 1)?;
@@ -168,6 +168,23 @@ fn undo_04_the_first_place_of_a_removed_node_moves_through_splits_and_joins() {
             },
             "d",
             0,
+        ),
+        (
+            |on| {
+                cut(on, "p1", 0, 0)?;
+                on.insert(NodeSpec::new("image"), "body", 1).map(drop)
+            },
+            "a",
+            0,
+        ),
+        (
+            |on| {
+                let empty = cut(on, "a", 2, 0)?;
+                cut(on, empty, 0, 0)?;
+                on.insert(NodeSpec::new("image"), "p1", 2).map(drop)
+            },
+            "a",
+            2,
         ),
     ];
     for (nth, (edits, id, offset)) in cases.into_iter().enumerate() {

@@ -87,16 +87,17 @@ impl Place {
         };
         match change {
             Change::RemoveSubtree { .. } if change.removes(&at.parent) => return None,
-            // The content of the child that followed is in another one now.
+            // The content of the child that followed, or of the parent, is in another node now.
             Change::JoinNodes {
-                id, at: end, place, ..
-            } if *place == at => {
-                return Some(match end.children {
-                    0 => Self::Text(Position::new(id.clone(), end.text)),
-                    index => Self::Child(ChildPosition {
-                        parent: id.clone(),
-                        index,
-                    }),
+                id,
+                at: end,
+                right,
+                place,
+            } if *place == at || (right.id == at.parent && at.index == 0) => {
+                let (id, index) = (id.clone(), end.children);
+                return Some(match end.text {
+                    text @ 1.. if index == 0 => Self::Text(Position::new(id, text)),
+                    _ => Self::Child(ChildPosition { parent: id, index }),
                 });
             }
             // The right half comes from before the place.
