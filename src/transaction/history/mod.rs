@@ -61,6 +61,7 @@ use crate::document::{
     BlockedUndo, Changes, EditUnit, Reach, RecordedCommit, Selection, SilentReversals, Typed,
 };
 use crate::id::{NodeId, OwnerId};
+use crate::steps::step;
 use crate::store::{DataStore, Draft, ReversedEntry, TransactionKind};
 use crate::time::MonotonicTime;
 
@@ -168,6 +169,8 @@ pub(super) struct UndoAttempt {
     key: Option<SmolStr>,
     /// The entries that it has tried, the newest first.
     tried: SmallVec<[Arc<HistoryEntry>; 1]>,
+    /// Where the last of them was in the stack.
+    at: usize,
     /// Those of them without an effect, after which it went on.
     passed: Vec<Arc<HistoryEntry>>,
     /// What the undo of these changes in the record.
@@ -441,18 +444,21 @@ impl History {
 
     /// Adds the next older entry to those that were tried. Returns whether there is one.
     pub(super) fn try_next(&self, attempt: &mut UndoAttempt) -> bool {
-        let next = self.next(attempt).map(Arc::clone);
-        let is_there = next.is_some();
-        attempt.tried.extend(next);
-        is_there
+        let next = self.next(attempt);
+        if let Some(at) = next {
+            let entry = &self.stack(attempt.direction)[at];
+            attempt.tried.push(Arc::clone(entry));
+            attempt.at = at;
+        }
+        next.is_some()
     }
 
-    /// The entry of the scope before the one that was tried last.
-    fn next(&self, attempt: &UndoAttempt) -> Option<&Arc<HistoryEntry>> {
+    /// Where the entry of the scope is before the one that was tried last.
+    fn next(&self, attempt: &UndoAttempt) -> Option<usize> {
         let stack = self.stack(attempt.direction);
-        let last = attempt.last().and_then(|last| position(stack, last));
-        let mut older = stack.iter().take(last.unwrap_or(stack.len())).rev();
-        older.find(|entry| attempt.scope.may_have(entry))
+        let last = { attempt.last() }.and_then(|last| position(stack, last, attempt.at));
+        let older = stack.range(..last.unwrap_or(stack.len()));
+        { older.inspect(|_| step()) }.rposition(|entry| attempt.scope.may_have(entry))
     }
 
     /// Takes in that the entry that was tried last cannot be undone. Returns whether this undo has
@@ -466,7 +472,7 @@ impl History {
             return before.is_some() && before == key;
         }
         let stack = self.stack_mut(*direction);
-        if let Some(at) = position(stack, last) {
+        if let Some(at) = position(stack, last, attempt.at) {
             Arc::make_mut(&mut stack[at]).refused = Some(key.clone());
             self.end_entry();
         }
@@ -500,7 +506,7 @@ impl History {
     ) {
         let direction = attempt.direction;
         let stack = self.stack_mut(direction);
-        let Some(entry) = position(stack, entry).and_then(|at| stack.remove(at)) else {
+        let Some(entry) = position(stack, entry, attempt.at).and_then(|at| stack.remove(at)) else {
             return;
         };
         self.end_entry();
@@ -546,9 +552,11 @@ impl History {
     }
 }
 
-/// Where an entry is.
-fn position(stack: &Stack, entry: &HistoryEntry) -> Option<usize> {
-    stack.iter().rposition(|it| it.number == entry.number)
+/// Where an entry is, which was at this place before.
+fn position(stack: &Stack, entry: &HistoryEntry, before: usize) -> Option<usize> {
+    let is_it = |it: &Arc<HistoryEntry>| it.number == entry.number;
+    let is_there = stack.get(before).is_some_and(is_it).then_some(before);
+    is_there.or_else(|| { stack.iter().inspect(|_| step()) }.rposition(is_it))
 }
 
 /// Records a published undo or redo, with those without an effect before it, in the provenance of
@@ -615,6 +623,7 @@ impl UndoAttempt {
             scope,
             key,
             tried: SmallVec::new(),
+            at: 0,
             passed: Vec::new(),
             silent: SilentReversals::default(),
         }

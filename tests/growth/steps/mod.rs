@@ -18,12 +18,15 @@ mod places;
 mod unloaded;
 mod visits;
 
+use std::time::Duration;
+
 use serde_json::Value;
 
 use crate::dsl::*;
 use crate::{
     DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager,
     document::{EditError, Mark, NodeSpec, Position, Side},
+    history::HistoryOptions,
     schema::{AttributeSpec, NodeType, Schema, ValueType},
     steps::counted,
     transaction::{NodeOperation, Operation, TextSpan, parse_operations},
@@ -333,5 +336,27 @@ fn undo_04_the_first_place_is_found_in_one_pass_over_the_changes() {
         let changes = editor.redo().commit().unwrap().changes;
         let now = editor.store().snapshot();
         move || drop(changes.first_place(&now))
+    });
+}
+
+/// Each one was searched from the newest entry, twice.
+#[test]
+fn undo_03_entries_without_an_effect_are_passed_one_by_one() {
+    grows_evenly_from(SIZE / 5, "entries without an effect", |size| {
+        let options = HistoryOptions::new().limit(usize::MAX);
+        let options = options.group_interval(Duration::ZERO);
+        let ann = Editor::new(DataStore::new(), "ann");
+        let ann = ann.with_history(options.undo_next_effective(true));
+        let text = text_node("text", "").with_id("t");
+        ann.execute(create(element("page", [text]))).unwrap();
+        for _ in 0..size {
+            ann.execute(insert_text(0, "x").on("t")).unwrap();
+        }
+        let bob = Editor::new(ann.store().clone(), "bob");
+        bob.execute(delete_text_range(0, size).on("t")).unwrap();
+        move || {
+            assert!(ann.undo().commit().unwrap().changed);
+            assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, size + 1));
+        }
     });
 }
