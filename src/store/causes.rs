@@ -52,7 +52,11 @@ pub(super) fn of(
             add_lock(&mut held, lock, place, [name, ""]);
         }
     }
-    for RegisteredPrimitive { name, state, place } in registered {
+    // A store can be registered with itself.
+    let is_own = |place| own.iter().flatten().any(|(_, own)| *own == place);
+    for RegisteredPrimitive { name, state, place } in
+        registered.iter().filter(|it| !is_own(it.place))
+    {
         let (name, place) = (quoted(name), *place);
         match state {
             PrimitiveState::Lock(lock) => {

@@ -363,3 +363,73 @@ fn a_chain_of_nodes_names_the_holder_that_waits_for_nothing() {
     });
     assert_eq!(found, expected);
 }
+
+/// A request for the whole document waits for each holder of nodes: the circle is behind the later.
+#[test]
+fn a_deadlock_behind_the_second_of_two_holders_of_nodes_is_named() {
+    let store = DataStore::new();
+    let cache = KeyedLock::<&str>::new();
+    store.register("cache", &cache);
+    let lock = |owner: &str, id: &str| {
+        let request = store.node_locks().request(owner, Nodes::new().write(id));
+        request.options(patient()).wait().unwrap()
+    };
+    let (begun, over) = (Barrier::new(2), Barrier::new(2));
+    let token = CancelToken::new();
+    let expected = [
+        format!("1 request waits for the node `x`, which thread `checker` holds: {RUNS}"),
+        "1 request waits for the node `y`, which thread `window` holds; it waits for the key \
+         \"thumbs\" of `cache`, which thread `worker` holds; it waits for the node `y`: a deadlock \
+         between 2 threads"
+            .to_owned(),
+    ];
+    let found = thread::scope(|threads| {
+        start(threads, "checker", || {
+            let _held = lock("check", "x");
+            begun.wait();
+            over.wait();
+        });
+        begun.wait();
+        start(threads, "window", || {
+            let _held = lock("ann", "y");
+            begun.wait();
+            begun.wait();
+            let options = patient().cancel_token(&token);
+            drop(cache.request(&"thumbs", "ann").options(options).wait());
+        });
+        begun.wait();
+        start(threads, "worker", || {
+            let task = || {
+                begun.wait();
+                wait_for(&store, &token);
+            };
+            cache.execute_exclusive(&"thumbs", task).unwrap();
+        });
+        let found = causes(&store, &expected);
+        token.cancel();
+        over.wait();
+        found
+    });
+    assert_eq!(found, expected);
+}
+
+#[test]
+fn a_store_that_is_registered_with_itself_is_named_once() {
+    let store = DataStore::new();
+    store.register("itself", &store);
+    let id = store.acquire_lock("ann").unwrap();
+    let expected = [
+        "1 request waits for the lock, which no thread holds: held by a task, by its id, or unbound"
+            .to_owned(),
+    ];
+    let never = CancelToken::new();
+    let found = thread::scope(|threads| {
+        start(threads, "window", || wait_for(&store, &never));
+        until_waiting(&store, 1);
+        let found = store.diagnostics().causes;
+        store.release_lock(id).unwrap();
+        found
+    });
+    let found: Vec<_> = found.iter().map(|cause| plain(cause)).collect();
+    assert_eq!(found, expected);
+}

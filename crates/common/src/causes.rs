@@ -85,16 +85,21 @@ pub fn quoted(name: impl fmt::Display) -> String {
 /// Takes a step for each spot and for each thing that is held: a chain ends where another one has
 /// been.
 pub fn sentences(held: &[Held<'_>]) -> Vec<String> {
+    let waits_for = |at: usize| {
+        let thread = held[at].holder.thread().filter(|it| it.waits);
+        thread.map(|thread| thread.waits_for)
+    };
+    // Of several holders, a circle can only be behind one that waits.
     let mut at_spot = HashMap::new();
     for (at, one) in held.iter().enumerate() {
         for spot in &one.spots {
-            at_spot.entry(*spot).or_insert(at);
+            let first = at_spot.entry(*spot).or_insert(at);
+            if waits_for(*first).is_none() && waits_for(at).is_some() {
+                *first = at;
+            }
         }
     }
-    let next = |at: usize| {
-        let thread = held[at].holder.thread().filter(|it| it.waits)?;
-        at_spot.get(&thread.waits_for).copied()
-    };
+    let next = |at: usize| at_spot.get(&waits_for(at)?).copied();
     let mut is_next = vec![false; held.len()];
     let waited_for = (0..held.len()).filter(|at| held[*at].waiting > 0);
     waited_for
@@ -104,16 +109,28 @@ pub fn sentences(held: &[Held<'_>]) -> Vec<String> {
     let (inner, first): (Vec<usize>, Vec<usize>) = (0..held.len()).partition(|at| is_next[*at]);
     let mut walked = vec![false; held.len()];
     let (mut chains, mut of_culprit) = (Vec::<Chain<'_>>::new(), HashMap::new());
+    // The start of the last chain that came through a spot, and the place in its path.
+    let mut passed = HashMap::new();
     for start in first.into_iter().chain(inner) {
         if held[start].waiting == 0 || walked[start] {
             continue;
         }
         let mut chain = Chain::new(held, start);
         walked[start] = true;
-        while let Some(next) = next(chain.last()) {
+        loop {
+            let at = (start, chain.path.len() - 1);
+            passed.extend(held[chain.last()].spots.iter().map(|spot| (*spot, at)));
+            let Some(spot) = waits_for(chain.last()) else {
+                break;
+            };
+            // It also waits for the other holders: one of them may be on the path.
+            let closes_at = passed.get(&spot).filter(|(of, _)| *of == start);
+            chain.closes_at = closes_at.map(|(_, at)| *at);
+            let Some(next) = next(chain.last()).filter(|_| chain.closes_at.is_none()) else {
+                break;
+            };
             if walked[next] {
-                chain.closes_at = chain.path.iter().position(|at| *at == next);
-                chain.is_new = chain.closes_at.is_some();
+                chain.is_new = false;
                 break;
             }
             walked[next] = true;

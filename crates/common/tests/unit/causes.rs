@@ -83,6 +83,37 @@ fn a_circle_ends_the_sentence_with_the_number_of_its_threads() {
     assert_eq!(sentences_of(&own), [expected]);
 }
 
+/// A request for a whole lock waits for each holder of nodes. The circle is behind a later one.
+#[test]
+fn a_circle_is_found_behind_each_holder_of_a_lock() {
+    let of_nodes = |tail: bool| {
+        let mut locks = vec![
+            lock(0, "x", 1, None),
+            lock(1, "y", 1, Some(2)),
+            lock(2, "k", 1, Some(0)),
+        ];
+        // It leads to the circle, and comes first.
+        locks.splice(0..0, tail.then(|| lock(3, "z", 1, Some(2))));
+        locks
+    };
+    let x = format!("1 request waits for x, which thread `t0` holds: {RUNS}");
+    let y = "1 request waits for y, which thread `t1` holds; it waits for k, which thread `t2` \
+        holds; it waits for y: a deadlock between 2 threads";
+    let z = "1 request waits for z, which thread `t3` holds; it waits for k, which thread `t2` \
+        holds; it waits for y, which thread `t1` holds; it waits for k: a deadlock between 2 threads";
+    for (tail, expected) in [(false, [x.as_str(), y]), (true, [z, &x])] {
+        let locks = of_nodes(tail);
+        let mut held = held(&locks);
+        for (held, lock) in held.iter_mut().zip(&locks) {
+            held.spots = match lock.name {
+                "x" | "y" => vec![(1, 0)],
+                _ => vec![(1, lock.thread.number - 1)],
+            };
+        }
+        assert_eq!(sentences(&held), expected);
+    }
+}
+
 #[test]
 fn a_circle_through_one_of_several_slots_may_end() {
     let locks = [lock(0, "a", 1, Some(1)), lock(1, "a slot of b", 1, Some(0))];
