@@ -54,9 +54,8 @@ pub(super) fn of(
     }
     // A store can be registered with itself.
     let is_own = |place| own.iter().flatten().any(|(_, own)| *own == place);
-    for RegisteredPrimitive { name, state, place } in
-        registered.iter().filter(|it| !is_own(it.place))
-    {
+    let others = registered.iter().filter(|it| !is_own(it.place));
+    for RegisteredPrimitive { name, state, place } in others {
         let (name, place) = (quoted(name), *place);
         match state {
             PrimitiveState::Lock(lock) => {

@@ -537,12 +537,10 @@ impl CommitLog {
             true => SmallVec::new(),
             false => records.announce(version, reach),
         };
-        for wake in &mut woken {
-            records.to_wake.append(&mut wake.tasks);
-        }
-        if !records.to_wake.is_empty() {
-            self.has_to_wake.store(true, Ordering::Relaxed);
-        }
+        let tasks = woken.iter_mut().flat_map(|it| it.tasks.drain(..));
+        records.to_wake.extend(tasks);
+        let has_tasks = !records.to_wake.is_empty();
+        self.has_to_wake.store(has_tasks, Ordering::Relaxed);
         let change = match records.subscribers.has_ended() {
             true => self.open_if_read(records),
             false => self.close_if_behind(records),
@@ -563,9 +561,8 @@ impl CommitLog {
     fn wake_announced_tasks(&self) {
         let mut log = self.records.lock();
         self.has_to_wake.store(false, Ordering::Relaxed);
-        let tasks = log
-            .as_mut()
-            .map(|records| std::mem::take(&mut records.to_wake));
+        let records = log.as_mut();
+        let tasks = records.map(|records| std::mem::take(&mut records.to_wake));
         drop(log);
         for (_, task) in tasks.into_iter().flatten() {
             wake(task);
@@ -742,7 +739,6 @@ impl DataStore {
 
     /// Wakes the tasks that wait for commits. Also called before work that may take long, or may
     /// wait for such a task: then the lock is held.
-    #[inline]
     pub(crate) fn wake_tasks(&self) {
         self.0.log.wake_tasks();
     }

@@ -1,6 +1,7 @@
 //! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
 
 use std::panic::Location;
+use std::pin::Pin;
 
 use smol_str::SmolStr;
 
@@ -23,6 +24,10 @@ use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, 
 
 /// What the submitter gets.
 pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
+
+/// A batch that may wait. In a box that another function makes, it takes no room in the frames of
+/// batches that find the lock free.
+type BoxedRun<'a> = Pin<Box<dyn Future<Output = BatchOutcome> + Send + 'a>>;
 
 /// A batch that waits for the lock. If it is data, the combiner runs it at the head of the queue.
 struct QueuedBatch {
@@ -132,8 +137,7 @@ impl TransactionManager {
         if let Some(attempts) = self.0.attempts_on_nodes {
             let request = (options.clone().or_label(label), call_site);
             let (waits_as, submission) = (WaiterKind::Thread, submission.take());
-            let running = self.run_on_nodes(waits_as, attempts, submission, request, session);
-            return blocking(Box::pin(running));
+            return blocking(self.run_on_nodes(waits_as, attempts, submission, request, session));
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
@@ -143,16 +147,9 @@ impl TransactionManager {
             let held = self.combining(grant, WaiterKind::Thread, options);
             return self.run_here(held, session, submission, &mut observed);
         }
-        let refused = granted.err();
-        // In a box, the wait takes no room in the frames of batches that find the lock free.
-        blocking(Box::pin(self.run_in_queue(
-            WaiterKind::Thread,
-            submission.take(),
-            (&requester, options),
-            session,
-            refused,
-            observed,
-        )))
+        let (refused, submission) = (granted.err(), submission.take());
+        let (waits_as, asks) = (WaiterKind::Thread, (&requester, options));
+        blocking(self.run_in_queue(waits_as, submission, asks, session, refused, observed))
     }
 
     /// Runs a batch as [`run`](Self::run) does, in a task. Each wait is on the heap, so that the
@@ -170,14 +167,9 @@ impl TransactionManager {
         if let Some(attempts) = self.0.attempts_on_nodes {
             let request = (options.clone().or_label(label), call_site);
             let submission = submission.take();
-            return Box::pin(self.run_on_nodes(
-                WaiterKind::Task,
-                attempts,
-                submission,
-                request,
-                session,
-            ))
-            .await;
+            let waits_as = WaiterKind::Task;
+            let running = self.run_on_nodes(waits_as, attempts, submission, request, session);
+            return running.await;
         }
         let requester = requester(&self.0.owner, options, &label, call_site);
         let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
@@ -195,22 +187,14 @@ impl TransactionManager {
             self.complete(&mut outcome, completion, &mut observed);
             return outcome;
         }
-        let (refused, requester) = (
-            granted.err(),
-            Requester {
-                thread: 0,
-                ..requester
-            },
-        );
-        Box::pin(self.run_in_queue(
-            WaiterKind::Task,
-            submission.take(),
-            (&requester, options),
-            session,
-            refused,
-            observed,
-        ))
-        .await
+        let requester = Requester {
+            thread: 0,
+            ..requester
+        };
+        let (refused, submission) = (granted.err(), submission.take());
+        let (waits_as, asks) = (WaiterKind::Task, (&requester, options));
+        let running = self.run_in_queue(waits_as, submission, asks, session, refused, observed);
+        running.await
     }
 
     async fn complete_in_task(
@@ -267,74 +251,77 @@ impl TransactionManager {
     }
 
     /// Runs a batch that was not granted the lock at once, perhaps because it was `refused`.
-    async fn run_in_queue(
-        &self,
+    #[inline(never)]
+    fn run_in_queue<'a>(
+        &'a self,
         waits_as: WaiterKind,
         mut submission: Submission,
-        (requester, options): (&Requester<'_>, &AcquireOptions),
-        session: Option<&Session>,
+        (requester, options): (&'a Requester<'a>, &'a AcquireOptions),
+        session: Option<&'a Session>,
         refused: Option<LockError>,
         mut observed: ObservedTransaction,
-    ) -> BatchOutcome {
-        let store = &self.0.store;
-        let completion = submission.completion;
-        // A completed batch need not wait.
-        if let Some(mut outcome) =
-            IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
-        {
-            observe_end(&mut observed, &outcome);
-            self.complete_as(waits_as, &mut outcome, completion, &mut observed)
+    ) -> BoxedRun<'a> {
+        Box::pin(async move {
+            let store = &self.0.store;
+            let completion = submission.completion;
+            // A completed batch need not wait.
+            if let Some(mut outcome) =
+                IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
+            {
+                observe_end(&mut observed, &outcome);
+                self.complete_as(waits_as, &mut outcome, completion, &mut observed)
+                    .await;
+                return outcome;
+            }
+            if let Some(refused) = refused {
+                observed.or_refused(Err(refused))?;
+            }
+            if submission.operations.len() == 1 {
+                // The operations travel in the request: the thread that runs them cannot fetch them
+                // elsewhere.
+                submission.operations.shrink_to_fit();
+            }
+            submission.make_room();
+            let batch = QueuedBatch {
+                manager: self.clone(),
+                session: session.cloned(),
+                any_thread: options.any_thread,
+                by_task: waits_as == WaiterKind::Task,
+                submission,
+                observed,
+            };
+            let mut work = Some(batch);
+            let asked = store.fifo().ask(waits_as, requester, options, &mut work);
+            let answer = asked.await;
+            let mut batch = work.expect("a request gives its batch back");
+            let QueuedBatch {
+                submission,
+                observed,
+                ..
+            } = &mut batch;
+            let mut outcome = match observed.or_refused(answer)? {
+                Answer::Done(outcome) => {
+                    if waits_as == WaiterKind::Task {
+                        // The keeper, if it has run the batch, leaves the rest to this poll.
+                        store.after_release();
+                    }
+                    outcome
+                }
+                Answer::Granted(grant) => {
+                    observed.granted();
+                    // Of a task, it is run within this poll.
+                    let held = self.combining(grant, waits_as, options);
+                    if waits_as == WaiterKind::Thread {
+                        return self.run_here(held, session, submission, observed);
+                    }
+                    store.fifo().bind(grant);
+                    self.carry_out(grant, session, submission, observed)
+                }
+            };
+            self.complete_as(waits_as, &mut outcome, completion, observed)
                 .await;
-            return outcome;
-        }
-        if let Some(refused) = refused {
-            observed.or_refused(Err(refused))?;
-        }
-        if submission.operations.len() == 1 {
-            // The operations travel in the request: the thread that runs them cannot fetch them
-            // elsewhere.
-            submission.operations.shrink_to_fit();
-        }
-        submission.make_room();
-        let batch = QueuedBatch {
-            manager: self.clone(),
-            session: session.cloned(),
-            any_thread: options.any_thread,
-            by_task: waits_as == WaiterKind::Task,
-            submission,
-            observed,
-        };
-        let mut work = Some(batch);
-        let asked = store.fifo().ask(waits_as, requester, options, &mut work);
-        let answer = asked.await;
-        let mut batch = work.expect("a request gives its batch back");
-        let QueuedBatch {
-            submission,
-            observed,
-            ..
-        } = &mut batch;
-        let mut outcome = match observed.or_refused(answer)? {
-            Answer::Done(outcome) => {
-                if waits_as == WaiterKind::Task {
-                    // The keeper, if it has run the batch, leaves the rest to this poll.
-                    store.after_release();
-                }
-                outcome
-            }
-            Answer::Granted(grant) => {
-                observed.granted();
-                // Of a task, it is run within this poll.
-                let held = self.combining(grant, waits_as, options);
-                if waits_as == WaiterKind::Thread {
-                    return self.run_here(held, session, submission, observed);
-                }
-                store.fifo().bind(grant);
-                self.carry_out(grant, session, submission, observed)
-            }
-        };
-        self.complete_as(waits_as, &mut outcome, completion, observed)
-            .await;
-        outcome
+            outcome
+        })
     }
 
     /// Runs a batch in the thread that submitted it.
@@ -356,41 +343,44 @@ impl TransactionManager {
     }
 
     /// Runs a batch with the nodes that it touches locked, in the calling thread or task.
-    async fn run_on_nodes(
-        &self,
+    #[inline(never)]
+    fn run_on_nodes<'a>(
+        &'a self,
         waits_as: WaiterKind,
         attempts: u32,
         submission: Submission,
         (options, call_site): (AcquireOptions, &'static Location<'static>),
-        session: Option<&Session>,
-    ) -> BatchOutcome {
-        let completion = submission.completion;
-        let requester = options.requester(&self.0.owner, call_site, true);
-        let mut observed = self.0.store.observe(TransactionKind::OnNodes, &requester);
-        // A completed batch need not wait.
-        if let Some(mut outcome) =
-            IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
-        {
+        session: Option<&'a Session>,
+    ) -> BoxedRun<'a> {
+        Box::pin(async move {
+            let completion = submission.completion;
+            let requester = options.requester(&self.0.owner, call_site, true);
+            let mut observed = self.0.store.observe(TransactionKind::OnNodes, &requester);
+            // A completed batch need not wait.
+            if let Some(mut outcome) =
+                IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
+            {
+                observe_end(&mut observed, &outcome);
+                self.complete_as(waits_as, &mut outcome, completion, &mut observed)
+                    .await;
+                return outcome;
+            }
+            let mut attempt = 1;
+            let mut outcome = loop {
+                let at = (&options, call_site);
+                let tried = self.try_on_nodes(waits_as, &submission, at, session, &mut observed);
+                match tried.await {
+                    Err(error) if attempt < attempts && error.retry() == Retry::Now => {}
+                    outcome => break outcome,
+                }
+                retry::pause_as(waits_as, attempt).await;
+                attempt += 1;
+            };
             observe_end(&mut observed, &outcome);
             self.complete_as(waits_as, &mut outcome, completion, &mut observed)
                 .await;
-            return outcome;
-        }
-        let mut attempt = 1;
-        let mut outcome = loop {
-            let at = (&options, call_site);
-            let tried = self.try_on_nodes(waits_as, &submission, at, session, &mut observed);
-            match tried.await {
-                Err(error) if attempt < attempts && error.retry() == Retry::Now => {}
-                outcome => break outcome,
-            }
-            retry::pause_as(waits_as, attempt).await;
-            attempt += 1;
-        };
-        observe_end(&mut observed, &outcome);
-        self.complete_as(waits_as, &mut outcome, completion, &mut observed)
-            .await;
-        outcome
+            outcome
+        })
     }
 
     async fn try_on_nodes(
