@@ -550,7 +550,6 @@ impl CommitLog {
     }
 
     /// Wakes the tasks to which commits were announced.
-    #[inline]
     fn wake_tasks(&self) {
         if self.has_to_wake.load(Ordering::Relaxed) {
             self.wake_announced_tasks();
