@@ -537,8 +537,8 @@ impl CommitLog {
             true => SmallVec::new(),
             false => records.announce(version, reach),
         };
-        let tasks = woken.iter_mut().flat_map(|it| it.tasks.drain(..));
-        records.to_wake.extend(tasks);
+        let take_tasks = |it: &mut SubscriberWake| records.to_wake.append(&mut it.tasks);
+        woken.iter_mut().for_each(take_tasks);
         let has_tasks = !records.to_wake.is_empty();
         self.has_to_wake.store(has_tasks, Ordering::Relaxed);
         let change = match records.subscribers.has_ended() {
