@@ -223,16 +223,24 @@ impl TransactionManager {
 
     /// Returns the outcome of a batch without operations.
     async fn run_nothing(&self, waits_as: WaiterKind, submission: &Submission) -> BatchOutcome {
-        match IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store) {
-            None => Ok(self.nothing_done()),
-            Some(mut outcome) => {
-                let (completion, mut unobserved) =
-                    (submission.completion, ObservedTransaction::default());
-                self.complete_as(waits_as, &mut outcome, completion, &mut unobserved)
-                    .await;
-                outcome
-            }
-        }
+        let mut unobserved = ObservedTransaction::default();
+        let first = self.first_outcome(waits_as, submission, &mut unobserved);
+        first.await.unwrap_or_else(|| Ok(self.nothing_done()))
+    }
+
+    /// The outcome of a batch whose key was used before, which need not wait for the lock.
+    async fn first_outcome(
+        &self,
+        waits_as: WaiterKind,
+        submission: &Submission,
+        observed: &mut ObservedTransaction,
+    ) -> Option<BatchOutcome> {
+        let once = submission.once.as_deref();
+        let mut outcome = IdempotentBatch::first_result(once, &self.0.store)?;
+        observe_end(observed, &outcome);
+        self.complete_as(waits_as, &mut outcome, submission.completion, observed)
+            .await;
+        Some(outcome)
     }
 
     fn combining(
@@ -264,13 +272,8 @@ impl TransactionManager {
         Box::pin(async move {
             let store = &self.0.store;
             let completion = submission.completion;
-            // A completed batch need not wait.
-            if let Some(mut outcome) =
-                IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
-            {
-                observe_end(&mut observed, &outcome);
-                self.complete_as(waits_as, &mut outcome, completion, &mut observed)
-                    .await;
+            let first = self.first_outcome(waits_as, &submission, &mut observed);
+            if let Some(outcome) = first.await {
                 return outcome;
             }
             if let Some(refused) = refused {
@@ -356,13 +359,8 @@ impl TransactionManager {
             let completion = submission.completion;
             let requester = options.requester(&self.0.owner, call_site, true);
             let mut observed = self.0.store.observe(TransactionKind::OnNodes, &requester);
-            // A completed batch need not wait.
-            if let Some(mut outcome) =
-                IdempotentBatch::first_result(submission.once.as_deref(), &self.0.store)
-            {
-                observe_end(&mut observed, &outcome);
-                self.complete_as(waits_as, &mut outcome, completion, &mut observed)
-                    .await;
+            let first = self.first_outcome(waits_as, &submission, &mut observed);
+            if let Some(outcome) = first.await {
                 return outcome;
             }
             let mut attempt = 1;
