@@ -231,9 +231,9 @@ impl Editor {
         self.session.state().clipboard = fragment.into();
     }
 
-    /// Returns the manager that runs the transactions of the editor.
-    pub(super) fn manager(&self) -> &TransactionManager {
-        &self.manager
+    /// What runs the transactions of the editor, and its session.
+    pub(super) fn parts(&self) -> (&TransactionManager, &OwnedSession) {
+        (&self.manager, &self.session)
     }
 
     /// Waits for the lock, runs the operations in the order given, and commits. Like
@@ -247,8 +247,9 @@ impl Editor {
         &self,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let mut submission = Submission::new(operations);
-        self.submit(&mut submission, &AcquireOptions::new(), Location::caller())
+        let (batch, options) = (&mut Submission::new(operations), AcquireOptions::new());
+        let (call_site, session) = (Location::caller(), Some(&self.session));
+        self.manager.run(batch, &options, call_site, session)
     }
 
     /// Returns a transaction of the operations that has not begun, to set its options. Nothing
@@ -256,46 +257,6 @@ impl Editor {
     #[track_caller]
     pub fn transaction(&self, operations: impl IntoOperations) -> PendingTransaction<'_> {
         PendingTransaction::of_editor(self, Submission::new(operations))
-    }
-
-    pub(super) async fn submit_in_task(
-        &self,
-        submission: &mut Submission,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<TransactionResult, TransactionError> {
-        self.session.approach();
-        let session = Some(&*self.session);
-        let manager = &self.manager;
-        let running = manager.run_in_task(submission, options, call_site, session);
-        let mut outcome = running.await;
-        self.after_run(&mut outcome);
-        outcome
-    }
-
-    pub(super) fn submit(
-        &self,
-        submission: &mut Submission,
-        options: &AcquireOptions,
-        call_site: &'static Location<'static>,
-    ) -> Result<TransactionResult, TransactionError> {
-        self.session.approach();
-        let session = Some(&*self.session);
-        let mut outcome = self.manager.run(submission, options, call_site, session);
-        self.after_run(&mut outcome);
-        outcome
-    }
-
-    #[inline]
-    fn after_run(&self, outcome: &mut Result<TransactionResult, TransactionError>) {
-        self.session.drop_if_removed();
-        if let Ok(result) = outcome
-            && result.operations.is_empty()
-            && !result.repeated
-        {
-            result.selection_before = self.selection();
-            result.selection_after.clone_from(&result.selection_before);
-        }
     }
 }
 
@@ -403,7 +364,7 @@ impl Editor {
         let completion = Completion::Here(durability);
         let manager = &self.manager;
         manager
-            .complete_as(waits_as, &mut outcome, completion, &mut observed)
+            .complete(waits_as, &mut outcome, completion, &mut observed)
             .await;
         outcome
     }

@@ -187,9 +187,9 @@ impl Hooks {
     }
 
     /// Returns the before-hooks for a transaction that is submitted now.
-    pub(super) fn of_submission(hooks: Option<&Self>) -> BeforeHooks {
-        let before = hooks.map(|hooks| Arc::clone(&hooks.0.lock().before));
-        BeforeHooks(before.filter(|before| !before.is_empty()))
+    pub(super) fn of_submission(&self) -> BeforeHooks {
+        let before = Arc::clone(&self.0.lock().before);
+        BeforeHooks(Some(before).filter(|before| !before.is_empty()))
     }
 
     /// Runs all after-hooks, even if one of them fails.

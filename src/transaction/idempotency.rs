@@ -158,17 +158,15 @@ impl IdempotentBatch {
 
     /// Returns the result of the first transaction with the key, if there was one. Refuses the key
     /// if that one had other operations.
-    #[inline]
     pub(super) fn first_result<E: From<IdempotencyMismatch>>(
-        once: Option<&Self>,
+        &self,
         store: &DataStore,
     ) -> Option<Result<TransactionResult, E>> {
-        let once = once?;
-        let receipt = store.receipt(&once.key)?;
-        Some(match once.any || receipt.digest == once.digest {
+        let receipt = store.receipt(&self.key)?;
+        Some(match self.any || receipt.digest == self.digest {
             true => Ok(receipt.result.clone()),
             false => Err(E::from(IdempotencyMismatch {
-                key: once.key.clone(),
+                key: self.key.clone(),
                 transaction_id: receipt.result.transaction_id,
                 version: receipt.result.version,
             })),

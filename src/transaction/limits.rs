@@ -1,6 +1,7 @@
 //! Limits of operation batches: the size of a batch is checked before the lock is requested, and
 //! the work of each operation before it runs.
 
+use super::idempotency::IdempotentBatch;
 use super::operation::{NodeRef, Operation, OperationOn};
 use super::{OperationError, TransactionError};
 use crate::document::{Budget, Limit, LimitExceeded, Limits};
@@ -17,6 +18,11 @@ pub(super) fn check(limits: &Limits, operations: &[Operation]) -> Result<(), Tra
         check_one(&budget, &mut index, operation)?;
     }
     Ok(())
+}
+
+/// Checks the idempotency key of a client.
+pub(super) fn check_key(limits: &Limits, once: &IdempotentBatch) -> Result<(), LimitExceeded> {
+    limits.check(Limit::NameBytes, once.key.len())
 }
 
 fn check_one(

@@ -11,15 +11,14 @@ use crossbeam_utils::CachePadded;
 
 use super::idempotency::IdempotentBatch;
 use super::{
-    Hooks, IntoOperations, Operation, PendingTransaction, TransactionError, TransactionResult,
-    limits,
+    Hooks, IntoOperations, PendingTransaction, TransactionError, TransactionResult, limits,
 };
-use crate::document::{Limit, LimitExceeded, Limits};
+use crate::document::{LimitExceeded, Limits};
 use crate::id::{LockId, OwnerId};
 use crate::lock::{AcquireOptions, WaiterKind, blocking};
 use crate::store::durable::Durability;
 use crate::store::{CommitError, DataStore, ObservedTransaction, TransactionKind};
-use execution::observe_end;
+use execution::{BatchOutcome, observe_end};
 pub use published::Published;
 use submission::first;
 pub(super) use submission::{Completion, Submission};
@@ -204,13 +203,8 @@ impl TransactionManager {
         &self,
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
-        let mut submission = Submission::new(operations);
-        self.run(
-            &mut submission,
-            &AcquireOptions::new(),
-            Location::caller(),
-            None,
-        )
+        let (options, call_site) = (AcquireOptions::new(), Location::caller());
+        self.run(&mut Submission::new(operations), &options, call_site, None)
     }
 
     /// Returns a transaction of the operations that has not begun, to set its options. Nothing
@@ -250,67 +244,63 @@ impl TransactionManager {
         operations: impl IntoOperations,
     ) -> Result<TransactionResult, TransactionError> {
         let operations = operations.into_operations();
-        self.check_limits(None, &operations)?;
+        if let Some(limits) = &self.0.limits {
+            limits::check(limits, &operations)?;
+        }
         let transaction = self.0.store.begin_under_as(TransactionKind::Batch, lock)?;
         if first(&operations).is_none() {
             return Ok(transaction.commit()?);
         }
         let mut submission = Submission::new(operations);
-        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
+        if let Some(hooks) = &self.0.hooks {
+            submission.before = hooks.of_submission();
+        }
         let (owner, mut hold, (held, mut draft)) = transaction.into_parts();
         let mut observed = hold.take_observed();
-        let mut outcome = match self.edit(&owner, &mut draft, &mut submission, &observed) {
+        let outcome = match self.edit(&owner, &mut draft, &mut submission, &observed) {
             Ok(()) => self.publish(&owner, (held, &mut draft), &submission, None),
             Err(error) => Err(error),
         };
         observe_end(&mut observed, &outcome);
         drop((draft, hold));
-        self.complete(&mut outcome, Completion::Here(None), &mut observed);
-        outcome
-    }
-
-    /// Checks the input of a client against the limits, with no lock held.
-    fn check_limits(
-        &self,
-        once: Option<&IdempotentBatch>,
-        operations: &[Operation],
-    ) -> Result<(), TransactionError> {
-        once.map_or(Ok(()), |once| self.check_key(once))?;
-        match &self.0.limits {
-            Some(limits) => limits::check(limits, operations),
-            None => Ok(()),
+        match self.is_complete(&outcome, Completion::Here(None)) {
+            true => outcome,
+            false => blocking(self.rest(
+                WaiterKind::Thread,
+                outcome,
+                Completion::Here(None),
+                observed,
+            )),
         }
     }
 
     /// Checks an idempotency key of a client against the limits.
     pub(super) fn check_key(&self, once: &IdempotentBatch) -> Result<(), LimitExceeded> {
-        match &self.0.limits {
-            Some(limits) => limits.check(Limit::NameBytes, once.key.len()),
-            None => Ok(()),
+        let limits = self.0.limits.as_ref();
+        limits.map_or(Ok(()), |limits| limits::check_key(limits, once))
+    }
+
+    /// Whether nothing is left to do for the outcome of a batch that has run.
+    #[inline]
+    fn is_complete(&self, outcome: &BatchOutcome, completion: Completion) -> bool {
+        let Manager {
+            store,
+            hooks,
+            durability,
+            ..
+        } = &**self.0;
+        match completion {
+            _ if outcome.is_err() => true,
+            Completion::Here(own) => {
+                hooks.is_none() && store.acknowledges_unwritten(own.or(*durability))
+            }
+            Completion::Later => false,
         }
     }
 
     /// Waits until the commit may be acknowledged, then runs the after-hooks. Called in the thread
-    /// of the submitter.
-    pub(super) fn complete<E: From<CommitError>>(
-        &self,
-        outcome: &mut Result<TransactionResult, E>,
-        completion: Completion,
-        observed: &mut ObservedTransaction,
-    ) {
-        let manager = &**self.0;
-        if let (Ok(_), Completion::Here(durability), None) = (&*outcome, completion, &manager.hooks)
-            && manager
-                .store
-                .acknowledges_unwritten(durability.or(manager.durability))
-        {
-            return;
-        }
-        blocking(self.complete_as(WaiterKind::Thread, outcome, completion, observed));
-    }
-
-    /// Completes a commit as [`complete`](Self::complete) does, for a thread or a task.
-    pub(super) async fn complete_as<E: From<CommitError>>(
+    /// or task of the submitter.
+    pub(super) async fn complete<E: From<CommitError>>(
         &self,
         waits_as: WaiterKind,
         outcome: &mut Result<TransactionResult, E>,

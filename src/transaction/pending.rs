@@ -9,6 +9,7 @@ use smol_str::SmolStr;
 
 use super::history::{Direction, UndoScope};
 use super::manager::Submission;
+use super::session::OwnedSession;
 use super::{
     Editor, HistoryMode, IdempotencyKey, IntoIdempotencyKey, Published, TransactionError,
     TransactionManager, TransactionResult, UndoError,
@@ -255,6 +256,18 @@ enum Submitter<'a> {
     Editor(&'a Editor),
 }
 
+impl Submitter<'_> {
+    fn parts(&self) -> (&TransactionManager, Option<&OwnedSession>) {
+        match self {
+            Self::Manager(manager) => (manager, None),
+            Self::Editor(editor) => {
+                let (manager, session) = editor.parts();
+                (manager, Some(session))
+            }
+        }
+    }
+}
+
 impl PendingError for TransactionError {
     type Work<'a> = BatchWork<'a>;
 }
@@ -275,11 +288,8 @@ impl Work for BatchWork<'_> {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<TransactionResult, TransactionError> {
-        let batch = &mut self.submission;
-        match &self.submitter {
-            Submitter::Manager(manager) => manager.run(batch, &options, call_site, None),
-            Submitter::Editor(editor) => editor.submit(batch, &options, call_site),
-        }
+        let (manager, session) = self.submitter.parts();
+        manager.run(&mut self.submission, &options, call_site, session)
     }
 
     // An `async fn` would keep its arguments twice.
@@ -294,15 +304,9 @@ impl Work for BatchWork<'_> {
                 submitter,
                 mut submission,
             } = self;
-            let batch = &mut submission;
-            match &submitter {
-                Submitter::Manager(manager) => {
-                    manager.run_in_task(batch, &options, call_site, None).await
-                }
-                Submitter::Editor(editor) => {
-                    editor.submit_in_task(batch, &options, call_site).await
-                }
-            }
+            let (manager, session) = submitter.parts();
+            let running = manager.run_in_task(&mut submission, &options, call_site, session);
+            running.await
         }
     }
 }
@@ -368,10 +372,7 @@ impl<'a> PendingTransaction<'a> {
     /// As [`commit`](Self::commit).
     pub fn publish(mut self) -> Result<Published, TransactionError> {
         self.work.submission.set_published();
-        let manager = match &self.work.submitter {
-            Submitter::Manager(manager) => manager.clone(),
-            Submitter::Editor(editor) => editor.manager().clone(),
-        };
+        let manager = self.work.submitter.parts().0.clone();
         Ok(Published::new(manager, self.commit()?))
     }
 }

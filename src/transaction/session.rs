@@ -9,8 +9,8 @@ use std::sync::{Arc, OnceLock};
 
 use slotmap::Key;
 
-use super::TransactionResult;
 use super::history::{Direction, History, UndoScope};
+use super::{TransactionError, TransactionResult};
 use crate::document::{Change, EditError, EditUnit, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
 use crate::store::{DataStore, Draft, FollowerId, FromSession, LaterCommits, OfSession, Reversal};
@@ -90,6 +90,22 @@ impl OwnedSession {
     pub(super) fn approach(&self) {
         if self.store.merge_for(self.cursor()) {
             drop(self.caught_up());
+        }
+    }
+
+    /// Ends the run of a batch: drops what has left the history, with no lock held.
+    #[inline]
+    pub(super) fn leave(&self, outcome: &mut Result<TransactionResult, TransactionError>) {
+        // Few edits remove an entry.
+        if self.0.has_removed.load(Ordering::Relaxed) {
+            self.drop_removed();
+        }
+        if let Ok(result) = outcome
+            && result.operations.is_empty()
+            && !result.repeated
+        {
+            result.selection_before = self.selection();
+            result.selection_after.clone_from(&result.selection_before);
         }
     }
 
@@ -185,14 +201,6 @@ impl Session {
             state.history.follow_others(&later);
         }
         document
-    }
-
-    /// Does what [`drop_removed`](Self::drop_removed) does, after an edit of this thread or of the
-    /// combiner. Few edits remove an entry.
-    pub(super) fn drop_if_removed(&self) {
-        if self.0.has_removed.load(Ordering::Relaxed) {
-            self.drop_removed();
-        }
     }
 
     /// Drops entries that left the history. Call it with no lock held: their drop runs code of
@@ -322,12 +330,10 @@ impl SessionTurn<'_> {
         state
     }
 
-    /// Ends it, after its commit is in the history.
+    /// Ends it, after its commit is in the history, which has `removed` entries.
     #[inline]
-    pub(super) fn end(mut self) {
-        let has_removed = self.state().history.has_removed();
-        let shared = &self.session.0;
-        shared.has_removed.store(has_removed, Ordering::Relaxed);
+    pub(super) fn end(self, removed: bool) {
+        self.session.0.has_removed.store(removed, Ordering::Relaxed);
     }
 }
 

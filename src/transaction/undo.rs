@@ -65,6 +65,12 @@ impl UndoOrRedo {
         }
     }
 
+    /// The outcome of the first undo or redo with its key.
+    fn first_result(&self) -> Option<UndoOutcome> {
+        let once = self.once.as_ref()?;
+        once.first_result(self.store())
+    }
+
     fn attempt(&self) -> UndoAttempt {
         let key = self.once.as_ref().map(|once| once.key.clone());
         UndoAttempt::new(self.direction, self.scope.clone(), key)
@@ -88,11 +94,8 @@ impl UndoOrRedo {
         observed: &mut ObservedTransaction,
     ) -> UndoOutcome {
         let name = self.name();
-        let requester = options.requester(self.owner(), call_site, true);
-        let requester = Requester {
-            label: requester.label.or(Some(&name)),
-            ..requester
-        };
+        let mut requester = options.requester(self.owner(), call_site, true);
+        requester.label.get_or_insert(&name);
         *observed = self.store().observe(self.direction.kind(), &requester);
         if let Some(attempts) = self.manager.attempts_on_nodes() {
             let request = (options, call_site);
@@ -114,13 +117,13 @@ impl UndoOrRedo {
         options: &AcquireOptions,
         observed: &mut ObservedTransaction,
     ) -> UndoOutcome {
-        let (store, once) = (self.store(), self.once.as_ref());
+        let store = self.store();
         // An entry is undone within one call or poll, so it is bound to the thread of that.
         let grant = match store.fifo().try_grant(&requester, options) {
             Ok(Some(grant)) => grant,
             granted => {
                 // A completed one need not wait.
-                if let Some(outcome) = IdempotentBatch::first_result(once, store) {
+                if let Some(outcome) = self.first_result() {
                     return outcome;
                 }
                 granted?;
@@ -147,7 +150,7 @@ impl UndoOrRedo {
         // to the code of an entry.
         let mut attempt = self.attempt();
         let hold = TransactionHold::new(store.clone(), grant, ObservedTransaction::default());
-        if let Some(outcome) = IdempotentBatch::first_result(once, store) {
+        if let Some(outcome) = self.first_result() {
             return outcome;
         }
         let mut draft = store.draft_under(grant);
@@ -171,12 +174,12 @@ impl UndoOrRedo {
         (options, call_site): (&AcquireOptions, &'static Location<'static>),
         observed: &mut ObservedTransaction,
     ) -> Option<UndoOutcome> {
-        let (store, once) = (self.store(), self.once.as_ref());
+        let store = self.store();
         let options = options.clone().or_label(self.name());
         let mut scope = Scope::new();
         for _ in 0..=attempts {
             // A completed one need not wait.
-            let first = IdempotentBatch::first_result(once, store);
+            let first = self.first_result();
             if first.is_some() || self.session.state().history.runs_code(self.direction) {
                 return first;
             }
@@ -243,7 +246,8 @@ impl UndoOrRedo {
             let version = result.changed.then_some(result.version);
             session.history.move_entries(attempt, added, version);
         }
-        turn.end();
+        let has_removed = turn.state().history.has_removed();
+        turn.end(has_removed);
         result
     }
 
@@ -341,7 +345,7 @@ impl Publish for OnNodes {
         let Self { reversal, missing } = self;
         let (store, session) = (reversal.store(), &reversal.session);
         // Another one with its key may have been published while it waited.
-        if let Some(first) = IdempotentBatch::first_result(reversal.once.as_ref(), store) {
+        if let Some(first) = reversal.first_result() {
             return first;
         }
         let mut attempt = reversal.attempt();

@@ -253,11 +253,7 @@ impl History {
     }
 
     /// Tells what happened to an entry, which may have a name.
-    #[inline]
     fn tell(&mut self, kind: HistoryEventKind, name: impl FnOnce(&Self) -> Option<SmolStr>) {
-        if self.listeners.is_empty() {
-            return;
-        }
         let event = HistoryEvent {
             kind,
             name: name(self),
@@ -370,8 +366,8 @@ impl History {
                 } else {
                     self.end_entry();
                 }
-                let number = self.next_number();
-                let mut entry = HistoryEntry::new(number, edit, unit, open);
+                self.entries += 1;
+                let mut entry = HistoryEntry::new(self.entries, edit, unit, open);
                 entry.name = name;
                 self.undo.push_back(Arc::new(entry));
                 HistoryEventKind::Added
@@ -395,13 +391,17 @@ impl History {
                 HistoryEventKind::Joined
             }
         };
-        self.drop_oldest(Direction::Undo);
+        if self.undo.len() > self.options.limit {
+            self.drop_oldest(Direction::Undo);
+        }
         let top_name = |history: &Self| history.undo.back().and_then(|top| top.name.clone());
         let name = |history: &Self| older_name.clone().or_else(|| top_name(history));
         if !self.redo.is_empty() {
             self.end_redo(name(self).as_ref(), made);
         }
-        self.tell(kind, name);
+        if !self.listeners.is_empty() {
+            self.tell(kind, name);
+        }
     }
 
     /// Drops what can no longer be redone after an edit in an entry of this name, which made these
@@ -419,11 +419,12 @@ impl History {
 
     /// Keeps the limit of a stack.
     fn drop_oldest(&mut self, direction: Direction) {
-        while self.depth(direction) > self.options.limit
-            && let Some(oldest) = self.stack_mut(direction).pop_front()
-        {
-            self.gone.push(oldest);
-        }
+        let stack = match direction {
+            Direction::Undo => &mut self.undo,
+            Direction::Redo => &mut self.redo,
+        };
+        let excess = stack.len().saturating_sub(self.options.limit);
+        self.gone.extend(stack.drain(..excess));
     }
 
     /// Keeps the code of an unrecorded edit until no lock is held.
@@ -433,11 +434,6 @@ impl History {
             let entry = HistoryEntry::new(0, edit, unit, false);
             self.gone.push(Arc::new(entry));
         }
-    }
-
-    fn next_number(&mut self) -> u64 {
-        self.entries += 1;
-        self.entries
     }
 
     // --- Undo and redo ---
@@ -511,7 +507,8 @@ impl History {
         };
         self.end_entry();
         let mut opposite = HistoryEntry::clone(&entry);
-        opposite.number = self.next_number();
+        self.entries += 1;
+        opposite.number = self.entries;
         opposite.open = false;
         opposite.refused = None;
         if let Some(version) = version {

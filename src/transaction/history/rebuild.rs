@@ -72,7 +72,8 @@ impl History {
                     Arc::make_mut(top).join(edit, Arc::clone(unit), false);
                 }
                 _ => {
-                    let number = history.next_number();
+                    history.entries += 1;
+                    let number = history.entries;
                     let entry = HistoryEntry::new(number, edit, Arc::clone(unit), false);
                     history.undo.push_back(Arc::new(entry));
                 }

@@ -1,5 +1,6 @@
 //! How a batch runs: under a grant of its submitter, by the combiner, or with nodes locked.
 
+use std::ops::ControlFlow;
 use std::panic::Location;
 use std::pin::Pin;
 
@@ -10,17 +11,16 @@ use super::{Manager, TransactionManager};
 use crate::codes::{CodedError, Retry};
 use crate::id::OwnerId;
 use crate::lock::{
-    AcquireOptions, Answer, Grant, LeftWork, LockError, QueuedWork, Requester, WaiterKind, blocking,
+    AcquireOptions, Answer, Grant, LeftWork, LockError, QueuedWork, WaiterKind, blocking,
 };
 use crate::store::{
-    CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publish, Transaction,
-    TransactionKind,
+    CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publication, Publish,
+    Transaction, TransactionKind, undone,
 };
 use crate::transaction::history::{Edit, PlannedEntry};
-use crate::transaction::idempotency::IdempotentBatch;
 use crate::transaction::run::{OperationBatch, run_batch};
-use crate::transaction::session::{Session, SessionTurn};
-use crate::transaction::{Hooks, Operation, TransactionError, TransactionResult, retry};
+use crate::transaction::session::{OwnedSession, Session, SessionTurn};
+use crate::transaction::{Operation, TransactionError, TransactionResult, retry};
 
 /// What the submitter gets.
 pub(super) type BatchOutcome = Result<TransactionResult, TransactionError>;
@@ -101,21 +101,6 @@ impl Publish for BatchOnNodes {
     }
 }
 
-/// Describes the request of a batch.
-#[inline(always)]
-fn requester<'a>(
-    owner: &'a OwnerId,
-    options: &'a AcquireOptions,
-    label: &'a SmolStr,
-    call_site: &'static Location<'static>,
-) -> Requester<'a> {
-    let requester = options.requester(owner, call_site, true);
-    Requester {
-        label: requester.label.or(Some(label)),
-        ..requester
-    }
-}
-
 /// Ends the observation of a batch with its outcome, which ends its hold.
 #[inline(always)]
 pub(super) fn observe_end(observed: &mut ObservedTransaction, outcome: &BatchOutcome) {
@@ -123,109 +108,126 @@ pub(super) fn observe_end(observed: &mut ObservedTransaction, outcome: &BatchOut
 }
 
 impl TransactionManager {
-    /// Runs a batch for the session.
+    /// Runs a batch for the session, in a thread.
     pub(in crate::transaction) fn run(
         &self,
         submission: &mut Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
-        session: Option<&Session>,
+        session: Option<&OwnedSession>,
     ) -> BatchOutcome {
-        let Some(label) = self.check_in(submission)? else {
-            return blocking(self.run_nothing(WaiterKind::Thread, submission));
+        let request = (options, call_site);
+        let mut outcome = match self.start(WaiterKind::Thread, submission, request, session) {
+            ControlFlow::Break(outcome) => outcome,
+            ControlFlow::Continue(rest) => blocking(rest),
         };
-        if let Some(attempts) = self.0.attempts_on_nodes {
-            let request = (options.clone().or_label(label), call_site);
-            let (waits_as, submission) = (WaiterKind::Thread, submission.take());
-            return blocking(self.run_on_nodes(waits_as, attempts, submission, request, session));
+        if let Some(session) = session {
+            session.leave(&mut outcome);
         }
-        let requester = requester(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
-        let granted = self.0.store.fifo().try_grant(&requester, options);
-        if let Ok(Some(grant)) = granted {
-            observed.granted_at_once();
-            let held = self.combining(grant, WaiterKind::Thread, options);
-            return self.run_here(held, session, submission, &mut observed);
-        }
-        let (refused, submission) = (granted.err(), submission.take());
-        let (waits_as, asks) = (WaiterKind::Thread, (&requester, options));
-        blocking(self.run_in_queue(waits_as, submission, asks, session, refused, observed))
+        outcome
     }
 
-    /// Runs a batch as [`run`](Self::run) does, in a task. Each wait is on the heap, so that the
-    /// future of a batch that runs at once is small.
+    /// Runs a batch as [`run`](Self::run) does, in a task.
     pub(in crate::transaction) async fn run_in_task(
         &self,
         submission: &mut Submission,
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
-        session: Option<&Session>,
+        session: Option<&OwnedSession>,
     ) -> BatchOutcome {
-        let Some(label) = self.check_in(submission)? else {
-            return Box::pin(self.run_nothing(WaiterKind::Task, submission)).await;
+        let request = (options, call_site);
+        let mut outcome = match self.start(WaiterKind::Task, submission, request, session) {
+            ControlFlow::Break(outcome) => outcome,
+            ControlFlow::Continue(rest) => rest.await,
         };
-        if let Some(attempts) = self.0.attempts_on_nodes {
-            let request = (options.clone().or_label(label), call_site);
-            let submission = submission.take();
-            let waits_as = WaiterKind::Task;
-            let running = self.run_on_nodes(waits_as, attempts, submission, request, session);
-            return running.await;
+        if let Some(session) = session {
+            session.leave(&mut outcome);
         }
-        let requester = requester(&self.0.owner, options, &label, call_site);
-        let mut observed = self.0.store.observe(TransactionKind::Batch, &requester);
-        // A batch that runs at once ends with this poll, so it is bound to the polling thread.
-        let granted = self.0.store.fifo().try_grant(&requester, options);
-        if let Ok(Some(grant)) = granted {
-            observed.granted_at_once();
-            let held = self.combining(grant, WaiterKind::Task, options);
-            let completion = submission.completion;
-            let mut outcome = self.carry_out(grant, session, submission, &mut observed);
-            drop(held);
-            if self.0.store.is_durable() {
-                return Box::pin(self.complete_in_task(outcome, completion, observed)).await;
-            }
-            self.complete(&mut outcome, completion, &mut observed);
-            return outcome;
-        }
-        let requester = Requester {
-            thread: 0,
-            ..requester
-        };
-        let (refused, submission) = (granted.err(), submission.take());
-        let (waits_as, asks) = (WaiterKind::Task, (&requester, options));
-        let running = self.run_in_queue(waits_as, submission, asks, session, refused, observed);
-        running.await
-    }
-
-    async fn complete_in_task(
-        &self,
-        mut outcome: BatchOutcome,
-        completion: Completion,
-        mut observed: ObservedTransaction,
-    ) -> BatchOutcome {
-        self.complete_as(WaiterKind::Task, &mut outcome, completion, &mut observed)
-            .await;
         outcome
     }
 
-    /// Checks a batch before the lock is requested. Returns the label of its request, or `None` for
-    /// a batch without operations.
-    #[inline]
-    fn check_in(&self, submission: &mut Submission) -> Result<Option<SmolStr>, TransactionError> {
-        self.check_limits(submission.once.as_deref(), &submission.operations)?;
+    /// Runs a batch at once if the lock is free. Returns the rest that has to wait: for the lock,
+    /// for the disk or for hooks.
+    #[inline(always)]
+    fn start<'a>(
+        &'a self,
+        waits_as: WaiterKind,
+        submission: &mut Submission,
+        (options, call_site): (&'a AcquireOptions, &'static Location<'static>),
+        session: Option<&'a OwnedSession>,
+    ) -> ControlFlow<BatchOutcome, BoxedRun<'a>> {
+        let Manager { store, owner, .. } = &**self.0;
+        if let Some(session) = session {
+            session.approach();
+        }
+        let session = session.map(|session| &**session);
+        if let Some(limits) = &self.0.limits
+            && let Err(refused) = submission.check(limits)
+        {
+            return ControlFlow::Break(Err(refused));
+        }
         let Some(first) = first(&submission.operations) else {
-            return Ok(None);
+            return ControlFlow::Continue(self.run_nothing(waits_as, submission.take()));
         };
         let label = SmolStr::new_static(first.name());
-        submission.before = Hooks::of_submission(self.0.hooks.as_ref());
-        Ok(Some(label))
+        if let Some(hooks) = &self.0.hooks {
+            submission.before = hooks.of_submission();
+        }
+        if let Some(attempts) = self.0.attempts_on_nodes {
+            let request = (options.clone().or_label(label), call_site);
+            let rest = self.run_on_nodes(waits_as, attempts, submission.take(), request, session);
+            return ControlFlow::Continue(rest);
+        }
+        let mut requester = options.requester(owner, call_site, true);
+        requester.label.get_or_insert(&label);
+        let mut observed = store.observe(TransactionKind::Batch, &requester);
+        // A batch that runs at once ends with this call or poll, so it is bound to this thread.
+        let granted = store.fifo().try_grant(&requester, options);
+        let Ok(Some(grant)) = granted else {
+            let (refused, request) = (granted.err(), (options, label, call_site));
+            let submission = submission.take();
+            let rest = self.run_in_queue(waits_as, submission, request, session, refused, observed);
+            return ControlFlow::Continue(rest);
+        };
+        observed.granted_at_once();
+        let held = self.combining(grant, waits_as, options);
+        let completion = submission.completion;
+        if self.0.hooks.is_none() && !store.is_durable() {
+            // No frame in between reads the outcome, so it is built in its final place.
+            return ControlFlow::Break(self.carry_out(grant, session, submission, &mut observed));
+        }
+        let outcome = self.carry_out(grant, session, submission, &mut observed);
+        drop(held);
+        match self.is_complete(&outcome, completion) {
+            true => ControlFlow::Break(outcome),
+            false => ControlFlow::Continue(self.rest(waits_as, outcome, completion, observed)),
+        }
+    }
+
+    /// Completes a batch that has run.
+    #[inline(never)]
+    pub(super) fn rest(
+        &self,
+        waits_as: WaiterKind,
+        mut outcome: BatchOutcome,
+        completion: Completion,
+        mut observed: ObservedTransaction,
+    ) -> BoxedRun<'_> {
+        Box::pin(async move {
+            self.complete(waits_as, &mut outcome, completion, &mut observed)
+                .await;
+            outcome
+        })
     }
 
     /// Returns the outcome of a batch without operations.
-    async fn run_nothing(&self, waits_as: WaiterKind, submission: &Submission) -> BatchOutcome {
-        let mut unobserved = ObservedTransaction::default();
-        let first = self.first_outcome(waits_as, submission, &mut unobserved);
-        first.await.unwrap_or_else(|| Ok(self.nothing_done()))
+    #[inline(never)]
+    fn run_nothing(&self, waits_as: WaiterKind, submission: Submission) -> BoxedRun<'_> {
+        Box::pin(async move {
+            let mut unobserved = ObservedTransaction::default();
+            let first = self.first_outcome(waits_as, &submission, &mut unobserved);
+            first.await.unwrap_or_else(|| Ok(self.nothing_done()))
+        })
     }
 
     /// The outcome of a batch whose key was used before, which need not wait for the lock.
@@ -235,10 +237,9 @@ impl TransactionManager {
         submission: &Submission,
         observed: &mut ObservedTransaction,
     ) -> Option<BatchOutcome> {
-        let once = submission.once.as_deref();
-        let mut outcome = IdempotentBatch::first_result(once, &self.0.store)?;
+        let mut outcome = submission.first_result(&self.0.store)?;
         observe_end(observed, &outcome);
-        self.complete_as(waits_as, &mut outcome, submission.completion, observed)
+        self.complete(waits_as, &mut outcome, submission.completion, observed)
             .await;
         Some(outcome)
     }
@@ -264,7 +265,7 @@ impl TransactionManager {
         &'a self,
         waits_as: WaiterKind,
         mut submission: Submission,
-        (requester, options): (&'a Requester<'a>, &'a AcquireOptions),
+        (options, label, call_site): (&'a AcquireOptions, SmolStr, &'static Location<'static>),
         session: Option<&'a Session>,
         refused: Option<LockError>,
         mut observed: ObservedTransaction,
@@ -293,8 +294,10 @@ impl TransactionManager {
                 submission,
                 observed,
             };
+            let mut requester = options.requester_as(waits_as, &self.0.owner, call_site, true);
+            requester.label.get_or_insert(&label);
             let mut work = Some(batch);
-            let asked = store.fifo().ask(waits_as, requester, options, &mut work);
+            let asked = store.fifo().ask(waits_as, &requester, options, &mut work);
             let answer = asked.await;
             let mut batch = work.expect("a request gives its batch back");
             let QueuedBatch {
@@ -312,37 +315,18 @@ impl TransactionManager {
                 }
                 Answer::Granted(grant) => {
                     observed.granted();
-                    // Of a task, it is run within this poll.
-                    let held = self.combining(grant, waits_as, options);
-                    if waits_as == WaiterKind::Thread {
-                        return self.run_here(held, session, submission, observed);
+                    if waits_as == WaiterKind::Task {
+                        // It is run within this poll.
+                        store.fifo().bind(grant);
                     }
-                    store.fifo().bind(grant);
+                    let _held = self.combining(grant, waits_as, options);
                     self.carry_out(grant, session, submission, observed)
                 }
             };
-            self.complete_as(waits_as, &mut outcome, completion, observed)
+            self.complete(waits_as, &mut outcome, completion, observed)
                 .await;
             outcome
         })
-    }
-
-    /// Runs a batch in the thread that submitted it.
-    fn run_here(
-        &self,
-        held: CombinerGrant<'_>,
-        session: Option<&Session>,
-        submission: &mut Submission,
-        observed: &mut ObservedTransaction,
-    ) -> BatchOutcome {
-        if self.0.hooks.is_none() && !self.0.store.is_durable() {
-            // No frame in between reads the outcome, so it is built in its final place.
-            return self.carry_out(held.grant, session, submission, observed);
-        }
-        let mut outcome = self.carry_out(held.grant, session, submission, observed);
-        drop(held);
-        self.complete(&mut outcome, submission.completion, observed);
-        outcome
     }
 
     /// Runs a batch with the nodes that it touches locked, in the calling thread or task.
@@ -375,7 +359,7 @@ impl TransactionManager {
                 attempt += 1;
             };
             observe_end(&mut observed, &outcome);
-            self.complete_as(waits_as, &mut outcome, completion, &mut observed)
+            self.complete(waits_as, &mut outcome, completion, &mut observed)
                 .await;
             outcome
         })
@@ -402,8 +386,7 @@ impl TransactionManager {
             true => submission.without_operations(),
             false => submission.clone(),
         };
-        let once = submission.once.as_deref();
-        if let Some(outcome) = IdempotentBatch::first_result(once, &self.0.store) {
+        if let Some(outcome) = submission.first_result(store) {
             return outcome;
         }
         let edited = self.edit(&self.0.owner, &mut transaction, &mut left, observed);
@@ -432,7 +415,7 @@ impl TransactionManager {
             (Ok(result), _) => Ok(result),
             (Err(TransactionError::Commit(CommitError::Repeated { key })), _) => {
                 // If there is none, so many newer keys followed that it has expired already.
-                let first = IdempotentBatch::first_result(once, &self.0.store);
+                let first = submission.first_result(store);
                 first.unwrap_or_else(|| Err(CommitError::Repeated { key }.into()))
             }
             (Err(TransactionError::Commit(CommitError::NotLocked(error))), _) => {
@@ -449,14 +432,10 @@ impl TransactionManager {
         let operations = submission.operations.iter();
         let data = operations.take_while(|operation| operation.code().is_none());
         let mut data: OperationBatch = data.cloned().collect();
-        self.limit(on);
-        run_batch(on, &mut data).is_ok() && submission.is_data()
-    }
-
-    fn limit(&self, draft: &mut Draft) {
         if let Some(limits) = &self.0.limits {
-            draft.set_limits(limits.clone());
+            on.set_limits(limits.clone());
         }
+        run_batch(on, &mut data).is_ok() && submission.is_data()
     }
 
     /// Runs a batch under a grant that the caller ends. A key that another transaction has used
@@ -469,32 +448,25 @@ impl TransactionManager {
         submission: &mut Submission,
         observed: &mut ObservedTransaction,
     ) -> BatchOutcome {
-        let once = submission.once.as_deref();
+        let Manager { store, owner, .. } = &**self.0;
         // Like each outcome on this path, it is built in its final place.
-        let outcome = match IdempotentBatch::first_result(once, &self.0.store) {
+        let outcome = match submission.first_result(store) {
             Some(outcome) => outcome,
-            None => self.edit_and_publish(grant, session, submission, observed),
+            None => {
+                let mut draft = store.draft_under(grant);
+                draft.record_in(std::mem::take(&mut submission.executed));
+                draft.record_changes_in(std::mem::take(&mut submission.changes));
+                let held = HeldGrant::of(&draft, grant);
+                let is_brief = submission.is_brief();
+                let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
+                match self.edit(owner, &mut draft, submission, observed) {
+                    Ok(()) => self.publish(owner, (held, &mut draft), submission, turn),
+                    Err(error) => Err(error),
+                }
+            }
         };
         observe_end(observed, &outcome);
         outcome
-    }
-
-    fn edit_and_publish(
-        &self,
-        grant: Grant,
-        session: Option<&Session>,
-        submission: &mut Submission,
-        observed: &ObservedTransaction,
-    ) -> BatchOutcome {
-        let Manager { store, owner, .. } = &**self.0;
-        let mut draft = store.draft_under(grant);
-        draft.record_in(std::mem::take(&mut submission.executed));
-        draft.record_changes_in(std::mem::take(&mut submission.changes));
-        let held = HeldGrant::of(&draft, grant);
-        let is_brief = submission.is_brief();
-        let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
-        self.edit(owner, &mut draft, submission, observed)?;
-        self.publish(owner, (held, &mut draft), submission, turn)
     }
 
     /// Makes the edits of a batch.
@@ -511,7 +483,9 @@ impl TransactionManager {
             before,
             ..
         } = submission;
-        self.limit(draft);
+        if let Some(limits) = &self.0.limits {
+            draft.set_limits(limits.clone());
+        }
         if !before.is_empty() {
             let submitted = std::mem::take(operations).into_vec();
             let context = (owner, &*draft);
@@ -533,31 +507,28 @@ impl TransactionManager {
         submission: &Submission,
         turn: Option<SessionTurn<'_>>,
     ) -> BatchOutcome {
-        match turn {
-            Some(turn) => self.publish_of_session(owner, (held, draft), submission, turn),
-            None => {
-                let publication = submission.publication(owner, None);
-                self.0.store.publish(held, draft, publication)
-            }
-        }
-    }
-
-    fn publish_of_session(
-        &self,
-        owner: &OwnerId,
-        (held, draft): (HeldGrant, &mut Draft),
-        submission: &Submission,
-        mut turn: SessionTurn<'_>,
-    ) -> BatchOutcome {
         let store = &self.0.store;
+        let once = submission.once.as_deref();
+        let is_inverse = submission.is_in_history() && submission.inverses().next().is_some();
+        let mut publication = Publication {
+            owner: owner.clone(),
+            once: once.map(|once| (once.key.clone(), once.digest)),
+            undone: match is_inverse {
+                true => undone(Vec::new()),
+                false => Vec::new(),
+            },
+            session: None,
+        };
+        let Some(mut turn) = turn else {
+            return store.publish(held, draft, publication);
+        };
         let clipboard = draft.has_copied().then(|| draft.clipboard().cloned());
         let unit = (owner, turn.next_version(), store.keeps_commits());
         let now = || store.monotonic();
         let history = &turn.state().history;
         let mut entering = history.enter(draft, &submission.in_history, now, unit);
         let unit = entering.as_ref().map(PlannedEntry::unit);
-        let of_session = turn.submit(draft, submission.is_in_history(), unit);
-        let publication = submission.publication(owner, Some(of_session));
+        publication.session = Some(turn.submit(draft, submission.is_in_history(), unit));
         let outcome: BatchOutcome = store.publish(held, draft, publication);
         let Ok(result) = &outcome else {
             return outcome;
@@ -580,7 +551,8 @@ impl TransactionManager {
             let made = (&result.changes, store);
             session.history.record(edit, entering, made);
         }
-        turn.end();
+        let has_removed = session.history.has_removed();
+        turn.end(has_removed);
         outcome
     }
 }

@@ -1,13 +1,15 @@
 //! Submitted batches.
 
-use crate::document::{Changes, SharedList};
-use crate::id::OwnerId;
+use super::execution::BatchOutcome;
+use crate::document::{Changes, Limits, SharedList};
 use crate::store::durable::Durability;
-use crate::store::{ExecutedOperation, OfSession, Publication, undone};
+use crate::store::{DataStore, ExecutedOperation};
 use crate::transaction::hooks::BeforeHooks;
 use crate::transaction::idempotency::IdempotentBatch;
 use crate::transaction::run::OperationBatch;
-use crate::transaction::{Callback, HistoryMode, IdempotencyKey, IntoOperations, Operation};
+use crate::transaction::{
+    Callback, HistoryMode, IdempotencyKey, IntoOperations, Operation, TransactionError, limits,
+};
 
 /// A submitted batch and how to record it.
 #[derive(Clone, Debug)]
@@ -71,6 +73,19 @@ impl Submission {
         std::mem::replace(self, Self::new(Vec::<Operation>::new()))
     }
 
+    /// Checks the input of a client against the limits, with no lock held.
+    pub(super) fn check(&self, limits: &Limits) -> Result<(), TransactionError> {
+        if let Some(once) = &self.once {
+            limits::check_key(limits, once)?;
+        }
+        limits::check(limits, &self.operations)
+    }
+
+    /// The outcome of the first batch with its key.
+    pub(super) fn first_result(&self, store: &DataStore) -> Option<BatchOutcome> {
+        self.once.as_ref().and_then(|once| once.first_result(store))
+    }
+
     /// Whether it runs no code of users.
     pub(super) fn is_data(&self) -> bool {
         let mut operations = self.operations.iter();
@@ -94,28 +109,6 @@ impl Submission {
     /// The inverses that its code has.
     pub(super) fn inverses(&self) -> impl Iterator<Item = Callback> {
         self.code.iter().filter_map(Callback::inverse)
-    }
-
-    /// What the commit of the batch says besides its edits.
-    #[inline(always)]
-    pub(super) fn publication<'u>(
-        &self,
-        owner: &OwnerId,
-        session: Option<OfSession<'u>>,
-    ) -> Publication<'u> {
-        let is_inverse = self.is_in_history() && self.inverses().next().is_some();
-        Publication {
-            owner: owner.clone(),
-            once: self
-                .once
-                .as_deref()
-                .map(|once| (once.key.clone(), once.digest)),
-            undone: match is_inverse {
-                true => undone(Vec::new()),
-                false => Vec::new(),
-            },
-            session,
-        }
     }
 
     pub(super) fn is_in_history(&self) -> bool {
