@@ -5,7 +5,7 @@ use std::sync::Arc;
 use smallvec::{SmallVec, smallvec};
 use smol_str::SmolStr;
 
-use super::{Direction, Edit, UndoScope};
+use super::{Direction, UndoScope};
 use crate::document::schema::SchemaViolation;
 use crate::document::{
     BlockedUndo, Change, ChangeDetail, EditUnit, ReversedRecords, Selection, SilentReversals, Typed,
@@ -13,6 +13,7 @@ use crate::document::{
 use crate::id::OwnerId;
 use crate::store::{DataStore, Draft, ReversedEntry};
 use crate::time::MonotonicTime;
+use crate::transaction::TransactionResult;
 use crate::transaction::error::OperationError;
 use crate::transaction::operation::Callback;
 use crate::transaction::run::call;
@@ -91,46 +92,50 @@ impl Rewound {
 const MOST_VERSIONS: usize = 256;
 
 impl HistoryEntry {
-    pub(super) fn new(number: u64, edit: Edit, unit: Arc<EditUnit>, open: bool) -> Self {
+    /// An entry of one commit, which has no number yet.
+    pub(super) fn new(
+        unit: Arc<EditUnit>,
+        typed: Option<Typed>,
+        at: MonotonicTime,
+        inverses: Vec<Callback>,
+        result: &TransactionResult,
+    ) -> Self {
         Self {
-            number,
-            made: edit.version,
+            number: 0,
+            made: result.version,
             name: None,
-            open,
-            last: edit.at,
-            typed: edit.typed,
-            before: edit.before,
-            after: edit.after,
+            open: false,
+            last: at,
+            typed,
+            before: result.selection_before.clone(),
+            after: result.selection_after.clone(),
             units: smallvec![unit],
             added: Default::default(),
             is_by_code: false,
-            inverses: edit.inverses,
-            versions: smallvec![edit.version],
+            inverses,
+            versions: smallvec![result.version],
             refused: None,
             undone_in: None,
         }
     }
 
-    /// Adds an edit that is undone together with it.
-    pub(super) fn join(&mut self, edit: Edit, unit: Arc<EditUnit>, open: bool) {
+    /// Adds a commit that is undone together with it.
+    pub(super) fn join(&mut self, mut next: Self, open: bool) {
         self.open = open;
-        self.last = edit.at;
-        self.typed = edit.typed;
-        self.after = edit.after;
-        self.merge(edit.version, edit.inverses, unit);
+        self.last = next.last;
+        self.typed = next.typed.take();
+        self.after = next.after.take();
+        self.merge(next);
     }
 
-    /// Adds an edit that finished late.
-    pub(super) fn merge(&mut self, version: u64, inverses: Vec<Callback>, unit: Arc<EditUnit>) {
-        if self
-            .units
-            .last()
-            .is_none_or(|last| !Arc::ptr_eq(last, &unit))
-        {
-            self.units.push(unit);
+    /// Adds a commit that finished late.
+    pub(super) fn merge(&mut self, next: Self) {
+        let units = self.units.last().zip(next.units.last());
+        if !units.is_some_and(|(last, next)| Arc::ptr_eq(last, next)) {
+            self.units.extend(next.units);
         }
-        self.inverses.extend(inverses);
-        self.versions.push(version);
+        self.inverses.extend(next.inverses);
+        self.versions.extend(next.versions);
         // A long list of versions is cut short.
         if self.versions.len() > MOST_VERSIONS {
             self.versions.drain(..MOST_VERSIONS / 2);

@@ -56,9 +56,10 @@ pub(super) use scope::UndoScope;
 use smallvec::SmallVec;
 use smol_str::SmolStr;
 
+use super::TransactionResult;
 use super::operation::Callback;
 use crate::document::{
-    BlockedUndo, Changes, EditUnit, Reach, RecordedCommit, Selection, SilentReversals, Typed,
+    BlockedUndo, Changes, EditUnit, Reach, RecordedCommit, SilentReversals, Typed,
 };
 use crate::id::{NodeId, OwnerId};
 use crate::steps::step;
@@ -111,19 +112,6 @@ pub(super) struct History {
     listeners: Listeners,
 }
 
-/// A transaction of the editor, to be recorded.
-#[derive(Debug)]
-pub(super) struct Edit {
-    /// What it typed, if it replaced characters of one text.
-    pub(super) typed: Option<Typed>,
-    pub(super) inverses: Vec<Callback>,
-    pub(super) before: Option<Selection>,
-    pub(super) after: Option<Selection>,
-    pub(super) at: MonotonicTime,
-    /// The version of its commit.
-    pub(super) version: u64,
-}
-
 /// Where a transaction goes in a history. It is decided before the commit, under the same lock.
 #[derive(Debug)]
 pub(super) struct PlannedEntry {
@@ -137,16 +125,6 @@ impl PlannedEntry {
     /// What is undone together with it.
     pub(super) fn unit(&self) -> &Arc<EditUnit> {
         &self.unit
-    }
-
-    /// What the commit types, for its [`Edit`].
-    pub(super) fn take_typed(&mut self) -> Option<Typed> {
-        self.typed.take()
-    }
-
-    /// When it was decided.
-    pub(super) fn at(&self) -> MonotonicTime {
-        self.at
     }
 }
 
@@ -348,16 +326,20 @@ impl History {
         })
     }
 
-    /// Records a commit of the editor itself.
+    /// Records a commit of the editor itself, with this result and the code that reverts it.
     pub(super) fn record(
         &mut self,
-        edit: Edit,
-        entering: Option<PlannedEntry>,
-        made: (&Changes, &DataStore),
+        planned: PlannedEntry,
+        inverses: Vec<Callback>,
+        result: &TransactionResult,
+        store: &DataStore,
     ) {
-        let Some(PlannedEntry { unit, place, .. }) = entering else {
-            return self.drop_later(edit);
-        };
+        let PlannedEntry {
+            unit,
+            place,
+            at,
+            typed,
+        } = planned;
         let mut older_name = None;
         let kind = match place {
             EntryPlace::New { name, open } => {
@@ -367,15 +349,17 @@ impl History {
                     self.end_entry();
                 }
                 self.entries += 1;
-                let mut entry = HistoryEntry::new(self.entries, edit, unit, open);
+                let mut entry = HistoryEntry::new(unit, typed, at, inverses, result);
+                entry.number = self.entries;
                 entry.name = name;
+                entry.open = open;
                 self.undo.push_back(Arc::new(entry));
                 HistoryEventKind::Added
             }
             EntryPlace::Topmost { name, open } => {
                 if let Some(top) = self.undo.back_mut() {
                     let top = Arc::make_mut(top);
-                    top.join(edit, unit, open);
+                    top.join(HistoryEntry::new(unit, typed, at, inverses, result), open);
                     if name.is_some() && top.name.is_none() {
                         top.name = name;
                     }
@@ -385,7 +369,8 @@ impl History {
             EntryPlace::Older(number) => {
                 let mut older = self.undo.iter_mut();
                 if let Some(older) = older.find(|it| it.number == number) {
-                    Arc::make_mut(older).merge(edit.version, edit.inverses, unit);
+                    Arc::make_mut(older)
+                        .merge(HistoryEntry::new(unit, typed, at, inverses, result));
                     older_name.clone_from(&older.name);
                 }
                 HistoryEventKind::Joined
@@ -397,7 +382,7 @@ impl History {
         let top_name = |history: &Self| history.undo.back().and_then(|top| top.name.clone());
         let name = |history: &Self| older_name.clone().or_else(|| top_name(history));
         if !self.redo.is_empty() {
-            self.end_redo(name(self).as_ref(), made);
+            self.end_redo(name(self).as_ref(), (&result.changes, store));
         }
         if !self.listeners.is_empty() {
             self.tell(kind, name);
@@ -425,15 +410,6 @@ impl History {
         };
         let excess = stack.len().saturating_sub(self.options.limit);
         self.gone.extend(stack.drain(..excess));
-    }
-
-    /// Keeps the code of an unrecorded edit until no lock is held.
-    fn drop_later(&mut self, edit: Edit) {
-        if !edit.inverses.is_empty() {
-            let unit = EditUnit::new(edit.version, OwnerId::default());
-            let entry = HistoryEntry::new(0, edit, unit, false);
-            self.gone.push(Arc::new(entry));
-        }
     }
 
     // --- Undo and redo ---

@@ -10,10 +10,10 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::{Edit, History, HistoryEntry, HistoryEventKind, HistoryOptions};
+use super::{History, HistoryEntry, HistoryEventKind, HistoryOptions};
 use crate::document::{SilentReversal, Typed};
 use crate::id::OwnerId;
-use crate::store::{CommitRecord, DataStore, FollowerId, KeptHistory, TransactionResult};
+use crate::store::{CommitRecord, DataStore, FollowerId, KeptHistory};
 
 impl History {
     /// Rebuilds the history of a session from the kept commits. `None` if none of them is in it.
@@ -60,7 +60,8 @@ impl History {
                 history.lose(&[]);
                 continue;
             };
-            let edit = Edit::of(commit, store);
+            let (typed, now) = (Typed::of(&commit.changes), store.monotonic());
+            let mut entry = HistoryEntry::new(Arc::clone(unit), typed, now, Vec::new(), commit);
             let later = silent.clone().filter(|it| it.is_redo);
             history.redo.retain(|it| {
                 reversed.contains(&it.versions[..])
@@ -69,12 +70,11 @@ impl History {
             let before = joined.get(&commit.version);
             match history.undo.back_mut() {
                 Some(top) if before.is_some() && top.versions.last() == before => {
-                    Arc::make_mut(top).join(edit, Arc::clone(unit), false);
+                    Arc::make_mut(top).join(entry, false);
                 }
                 _ => {
                     history.entries += 1;
-                    let number = history.entries;
-                    let entry = HistoryEntry::new(number, edit, Arc::clone(unit), false);
+                    entry.number = history.entries;
                     history.undo.push_back(Arc::new(entry));
                 }
             }
@@ -144,18 +144,5 @@ impl History {
         self.entries = rebuilt.entries;
         self.tell(HistoryEventKind::Removed, |_| None);
         before
-    }
-}
-
-impl Edit {
-    fn of(commit: &TransactionResult, store: &DataStore) -> Self {
-        Self {
-            typed: Typed::of(&commit.changes),
-            inverses: Vec::new(),
-            before: commit.selection_before.clone(),
-            after: commit.selection_after.clone(),
-            at: store.monotonic(),
-            version: commit.version,
-        }
     }
 }

@@ -17,7 +17,7 @@ use crate::store::{
     CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publication, Publish,
     Transaction, TransactionKind, undone,
 };
-use crate::transaction::history::{Edit, PlannedEntry};
+use crate::transaction::history::PlannedEntry;
 use crate::transaction::run::{OperationBatch, run_batch};
 use crate::transaction::session::{OwnedSession, Session, SessionTurn};
 use crate::transaction::{Operation, TransactionError, TransactionResult, retry};
@@ -526,8 +526,8 @@ impl TransactionManager {
         let unit = (owner, turn.next_version(), store.keeps_commits());
         let now = || store.monotonic();
         let history = &turn.state().history;
-        let mut entering = history.enter(draft, &submission.in_history, now, unit);
-        let unit = entering.as_ref().map(PlannedEntry::unit);
+        let planned = history.enter(draft, &submission.in_history, now, unit);
+        let unit = planned.as_ref().map(PlannedEntry::unit);
         publication.session = Some(turn.submit(draft, submission.is_in_history(), unit));
         let outcome: BatchOutcome = store.publish(held, draft, publication);
         let Ok(result) = &outcome else {
@@ -537,19 +537,9 @@ impl TransactionManager {
         if let Some(clipboard) = clipboard {
             session.clipboard = clipboard;
         }
-        let inverses: Vec<_> = submission.inverses().collect();
-        if entering.is_some() || !inverses.is_empty() {
-            let at = entering.as_ref().map(PlannedEntry::at);
-            let edit = Edit {
-                typed: entering.as_mut().and_then(PlannedEntry::take_typed),
-                inverses,
-                before: result.selection_before.clone(),
-                after: result.selection_after.clone(),
-                at: at.unwrap_or_else(now),
-                version: result.version,
-            };
-            let made = (&result.changes, store);
-            session.history.record(edit, entering, made);
+        if let Some(planned) = planned {
+            let inverses = submission.inverses().collect();
+            session.history.record(planned, inverses, result, store);
         }
         let has_removed = session.history.has_removed();
         turn.end(has_removed);
