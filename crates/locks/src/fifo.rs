@@ -12,7 +12,7 @@ use crossbeam_channel::Receiver;
 use super::batch::Batch;
 use super::holder_word::Word;
 use super::keeper::{KeeperSlot, KeeperThread};
-use super::options::RequestLimit;
+use super::options::PLAIN;
 use super::report::ReportChannel;
 use super::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use super::sampling::Sampling;
@@ -80,15 +80,6 @@ pub enum Answer<R> {
     Granted(Grant),
     /// Another thread ran the work, with this reply.
     Done(R),
-}
-
-impl Answer<Infallible> {
-    pub(super) fn granted(self) -> Grant {
-        match self {
-            Self::Granted(grant) => grant,
-            Self::Done(never) => match never {},
-        }
-    }
 }
 
 /// The effect of a release.
@@ -161,8 +152,7 @@ impl FifoLock {
 
     #[track_caller]
     fn acquire_as(&self, owner: OwnerId) -> Result<LockId, LockError> {
-        self.take_plainly(owner, Location::caller(), false)
-            .map(|grant| grant.id())
+        Ok(self.take_plainly(owner, Location::caller(), false)?.id())
     }
 
     /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
@@ -362,7 +352,8 @@ impl FifoLock {
     ) -> Result<Grant, LockError> {
         let mut work = None::<Infallible>;
         let asked = self.ask(waits_as, requester, options, &mut work);
-        Ok(asked.await?.granted())
+        let Answer::Granted(grant) = asked.await?;
+        Ok(grant)
     }
 
     /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
@@ -372,7 +363,9 @@ impl FifoLock {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
+        if options.is_cancelled() {
+            return Err(self.cancelled(requester, CapacityPart::Whole));
+        }
         // Not in a closure, which the compiler may leave out of line.
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(None);
@@ -393,22 +386,21 @@ impl FifoLock {
         match self.0.lock_if_free() {
             Some(mut state) => {
                 state.source().assign_plainly(owner, call_site, thread);
-                Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
+                Ok(self.0.take(&mut state, None, || None))
             }
-            None => self.grant_plainly(&owner, call_site, bound),
+            None => self.wait_plainly(&owner, call_site, bound),
         }
     }
 
     #[cold]
-    fn grant_plainly(
+    fn wait_plainly(
         &self,
         owner: &OwnerId,
         call_site: &'static Location<'static>,
         bound: bool,
     ) -> Result<Grant, LockError> {
-        let options = AcquireOptions::new();
-        let requester = options.requester(owner, call_site, false);
-        self.wait_in_queue(&Requester { bound, ..requester }, &options)
+        let requester = PLAIN.requester(owner, call_site, false);
+        self.wait_in_queue(&Requester { bound, ..requester }, &PLAIN)
     }
 
     /// As [`grant_in_queue`](Self::grant_in_queue) in a thread, apart from the code of callers that
@@ -439,7 +431,7 @@ impl FifoLock {
             (options, how),
             work,
             |state, now, request| {
-                if state.held().is_none() {
+                if state.shown.is_none() {
                     state.source().assign(requester);
                     let grant = self.0.take(state, requester.hold_limit, || None);
                     return Ok(Requested::Granted(grant));
@@ -473,8 +465,10 @@ impl FifoLock {
         ) -> Result<Requested, LockError>,
     ) -> Result<(Answer<W::Reply>, bool), LockError> {
         let shared = &self.0;
-        let attended = waits_as.attend(shared, !how.is_at_once());
-        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        if waits_as == WaiterKind::Task {
+            let attended = waits_as.attend(shared, !how.is_at_once());
+            attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        }
         let waits = Some((waits_as, how.deadline));
         let request = Arc::new(Request::new(requester, work.take(), waits));
         let asked = shared.step(|state, now| match ask(state, now, &request) {
@@ -498,9 +492,8 @@ impl FifoLock {
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
         // of this thread.
-        let (outcome, left) = request.open(answered);
-        *work = left;
-        match outcome {
+        *work = answered.spent.or_else(|| request.take_work());
+        match answered.outcome {
             RequestOutcome::OfTheLock(granted) => {
                 let grant = granted.map_err(|error| *error)?;
                 if waits_as == WaiterKind::Task {
@@ -706,10 +699,12 @@ impl FifoLock {
     /// grant has already ended.
     #[inline]
     pub fn seal(&self, grant: Grant) -> bool {
-        match grant.limited {
-            true => self.0.step(|state, _| state.seal(grant.id())),
-            false => self.is_granted(grant),
-        }
+        self.is_granted(grant) && (!grant.limited || self.seal_in_step(grant.id()))
+    }
+
+    #[inline(never)]
+    fn seal_in_step(&self, id: LockId) -> bool {
+        self.0.step(|state, _| state.seal(id))
     }
 
     /// Returns the request for which a grant was revoked, if that is one of the last revocations.
@@ -728,19 +723,12 @@ impl FifoLock {
         self.0.step(|state, _| state.hold_of(id).is_some())
     }
 
-    #[inline(always)]
-    pub(super) fn refuse_cancelled(
-        &self,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        part: CapacityPart,
-    ) -> Result<(), LockError> {
-        if !options.is_cancelled() {
-            return Ok(());
-        }
+    /// Counts a request whose token is cancelled, and returns its error.
+    #[cold]
+    pub(super) fn cancelled(&self, requester: &Requester<'_>, part: CapacityPart) -> LockError {
         let mut state = self.0.state.lock();
         state.recorder_of(part).counts.total_cancellations += 1;
-        Err(LockError::cancelled(requester.owner))
+        LockError::cancelled(requester.owner)
     }
 }
 

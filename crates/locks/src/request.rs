@@ -71,9 +71,14 @@ impl RequestSource {
 
     #[inline]
     pub(super) fn of(requester: &Requester<'_>) -> Self {
-        let mut source = Self::vacant();
-        source.assign(requester);
-        source
+        Self {
+            thread: if requester.bound { requester.thread } else { 0 },
+            transaction: requester.transaction,
+            untaken: false,
+            call_site: requester.call_site,
+            owner: requester.owner.clone(),
+            label: requester.label.cloned(),
+        }
     }
 
     /// Describes another request of the same owner.
@@ -85,7 +90,7 @@ impl RequestSource {
             thread: self.thread,
             bound: true,
             transaction: self.transaction,
-            hold_limit: RequestLimit::OfTheLock,
+            hold_limit: None,
         }
     }
 
@@ -270,8 +275,7 @@ impl<R: Waiting + ?Sized, L> Waiter<R, L> {
     }
 
     fn id(&self, lock: u32) -> LockId {
-        let number = self.number;
-        LockId { number, lock }
+        LockId::new(self.number, lock)
     }
 
     /// Describes it at this position; 1 is the head of the queue.
@@ -372,8 +376,8 @@ pub(super) struct Request<W: QueuedWork> {
 
 /// The outcome of a request, and what is left of the work that another thread has run.
 pub(super) struct Answered<W: QueuedWork> {
-    outcome: RequestOutcome<W::Reply>,
-    spent: Option<W>,
+    pub(super) outcome: RequestOutcome<W::Reply>,
+    pub(super) spent: Option<W>,
 }
 
 impl<W: QueuedWork> Request<W> {
@@ -397,12 +401,6 @@ impl<W: QueuedWork> Request<W> {
 
     pub(super) fn take_work(&self) -> Option<W> {
         self.work.lock().take()
-    }
-
-    /// Returns the outcome, and the work or what is left of it.
-    pub(super) fn open(&self, answered: Answered<W>) -> (RequestOutcome<W::Reply>, Option<W>) {
-        let Answered { outcome, spent } = answered;
-        (outcome, spent.or_else(|| self.take_work()))
     }
 
     pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {

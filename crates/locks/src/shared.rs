@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
-use super::holder_word::{HeldWord, Word};
+use super::holder_word::{HeldWord, Word, encode};
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
@@ -59,59 +59,39 @@ impl LockShared {
         how: HowToWait,
         now: MonotonicTime,
     ) -> Wait<RequestPosition> {
-        let ends = waits_as.ended_by_keeper(how.deadline).and_then(|deadline| {
+        let looks = state.next_look;
+        if waits_as == WaiterKind::Task
+            && let Some(deadline) = waits_as.ended_by_keeper(how.deadline)
+        {
             state.tasks_wait = true;
-            state.look_no_later_than(deadline)
-        });
-        // The keeper finds which hold is already overdue.
-        let due = state.due_for(waiting_at, now);
-        let look = due.and_then(|due| state.look_no_later_than(due));
-        state.begin_episode();
-        let looks = [ends, look, state.watch_slow(now)];
+            state.look_no_later_than(deadline);
+        }
+        if state.had_limits
+            && let Some(due) = state.due_for(waiting_at, now)
+        {
+            // The keeper finds which hold is already overdue.
+            state.look_no_later_than(due);
+        }
+        if state.observed.is_some() {
+            state.begin_episode();
+        }
         Wait {
             ticket: waiting_at,
             deadline: how.deadline,
             spins: state.pace.spins(how.limit()),
-            keeper_looks: looks.into_iter().flatten().min(),
+            keeper_looks: (state.next_look < looks).then_some(state.next_look),
         }
-    }
-
-    /// Locks the state and pins the holder: no other thread changes the word until the mutex is
-    /// free again.
-    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, MonotonicTime) {
-        let mut state = self.state.lock();
-        if let Some(held) = state.shown
-            && !held.is_pinned()
-        {
-            if self.word.pin() {
-                state.shown = Some(held.pinned());
-            } else {
-                state.shown = None;
-                state.settle();
-            }
-        }
-        // Read under the mutex, so that no hold begins before the previous one ended.
-        let now = self.clock.now();
-        state.observe(now);
-        (state, now)
     }
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
-        let watched = |state: &mut LockState, now| {
-            let result = step(state, now);
-            if let Some(deadline) = state.watch_slow(now) {
-                state.outbox.push(AfterUnlock::Look(deadline));
-            }
-            result
-        };
-        self.step_and(watched, drop)
+        self.step_and(step, false)
     }
 
     /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
     /// thread that waits for the state meanwhile gets it next, before this one can lock it again.
     pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
-        self.step_and(step, unlock_fair)
+        self.step_and(step, true)
     }
 
     /// Reads the requests in the queue, in order and each with its position, one page after the
@@ -145,22 +125,46 @@ impl LockShared {
     }
 
     #[inline(always)]
-    fn step_and<'s, T>(
-        &'s self,
+    fn step_and<T>(
+        &self,
         step: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-        let_go: impl FnOnce(MutexGuard<'s, { rank::LOCK }, LockState>),
+        is_fair: bool,
     ) -> T {
-        let (mut state, now) = self.enter();
+        let mut state = self.state.lock();
+        // Pins the holder: no other thread changes the word until the mutex is free again.
+        if let Some(held) = state.shown
+            && !held.is_pinned()
+        {
+            if self.word.pin(held) {
+                state.shown = Some(held.pinned());
+            } else {
+                state.shown = None;
+                state.settle();
+            }
+        }
+        // Read under the mutex, so that no hold begins before the previous one ended.
+        let now = self.clock.now();
+        state.observe(now);
         let result = step(&mut state, now);
+        if !is_fair
+            && state.observed.is_some()
+            && let Some(deadline) = state.watch_slow(now)
+        {
+            state.outbox.push(AfterUnlock::Look(deadline));
+        }
         let held = state.held();
         if held != state.shown {
-            self.show(&mut state, held);
+            state.shown = held;
+            self.word.set(held);
         }
         let outbox = match state.outbox.is_empty() {
             true => None,
             false => Some(std::mem::take(&mut state.outbox)),
         };
-        let_go(state);
+        match is_fair {
+            true => unlock_fair(state),
+            false => drop(state),
+        }
         let outbox = outbox.into_iter().flatten();
         outbox.for_each(|next| self.deliver(next));
         result
@@ -200,12 +204,6 @@ impl LockShared {
         }
     }
 
-    #[inline(always)]
-    pub(super) fn show(&self, state: &mut LockState, held: Option<HeldWord>) {
-        state.shown = held;
-        self.word.set(held);
-    }
-
     /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
     /// that a request held it a moment ago.
     #[inline(always)]
@@ -240,7 +238,7 @@ impl LockShared {
         hold_limit: RequestLimit,
         scope: impl FnOnce() -> Option<Scope>,
     ) -> Grant {
-        let (measured, overdue) = match state.hold_limit_of(hold_limit) {
+        let (measured, overdue) = match state.limit_of(hold_limit) {
             None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => {
                 let now = self.clock.now();
@@ -248,15 +246,16 @@ impl LockShared {
             }
         };
         let grant = state.take(scope, measured, overdue);
-        let held = state.held();
-        self.show(state, held);
+        let transaction = state.source().transaction;
+        state.shown = HeldWord::by(grant.number, transaction, measured.is_some());
+        self.word.set(state.shown);
         grant
     }
 
     /// Ends a hold for which no request waits and which is not measured.
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        id.lock == self.lock && self.word.release(id, transaction)
+        id.lock == self.lock && self.word.release(encode(id.number, transaction, false))
     }
 }
 

@@ -24,7 +24,7 @@ use super::node::{Granule, NodeWait, Scope};
 use super::options::RequestLimit;
 use super::report::SlowReport;
 use super::request::{LockOutcome, RequestSource, Waiter, Waiting};
-use super::sampling::{Measured, Pace, Sampling};
+use super::sampling::{HoldStart, Measured, Pace, Sampling};
 use super::stats::{LockStats, Recorder, Revocation};
 use super::wait::{HowToWait, Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
@@ -116,7 +116,7 @@ pub(super) struct LockState {
     /// Whether a request holds the whole of `queue`.
     held: bool,
     /// Whether any hold had a limit. Stays set.
-    had_limits: bool,
+    pub(super) had_limits: bool,
     /// Whether a task may wait that has a deadline.
     pub(super) tasks_wait: bool,
     /// The lock's number, a part of its ids.
@@ -153,7 +153,10 @@ pub(super) const PAGE: usize = 32;
 impl LockState {
     pub(super) fn new(lock: u32, settings: &LockOptions, sampling: Sampling) -> Self {
         Self {
-            queue: Queue::new(Slots::new(CapacityPart::SLOTS), settings.overtaking),
+            queue: Queue::new(
+                Slots::new(CapacityPart::Whole as usize),
+                settings.overtaking,
+            ),
             held: false,
             holder: LockHolder::vacant(),
             shown: None,
@@ -185,7 +188,7 @@ impl LockState {
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
             self.recorder().counts.total_releases += 1;
-            self.queue.give_back(CapacityPart::Whole.weight());
+            self.queue.give_back(CapacityPart::Whole as usize);
         }
     }
 
@@ -206,7 +209,7 @@ impl LockState {
         // If no thread has looked since the hold began, no request waits and the lock was not
         // closed: its end needs no mutex.
         let pinned = hold.since.is_known();
-        HeldWord::by(hold.grant.id().number, hold.source.transaction, pinned)
+        HeldWord::by(hold.grant.number, hold.source.transaction, pinned)
     }
 
     #[inline(always)]
@@ -252,10 +255,7 @@ impl LockState {
     }
 
     fn id(&self, number: u64) -> LockId {
-        LockId {
-            number,
-            lock: self.lock,
-        }
+        LockId::new(number, self.lock)
     }
 
     /// Returns the description of the request, to write before [`LockState::take`]. Requires a
@@ -279,29 +279,36 @@ impl LockState {
             // queue's capacity.
             self.recorder().counts.total_releases += 1;
         } else {
-            let taken = self.queue.try_take(CapacityPart::Whole.weight());
+            let taken = self.queue.try_take(CapacityPart::Whole as usize);
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
         if scope.is_some() || self.holder.more.scope.is_some() {
             self.holder.more.scope = scope;
         }
-        let id = self.next_id();
-        self.hold(id, measured, overdue)
+        self.requests += 1;
+        self.hold(self.requests, measured, overdue)
     }
 
     /// Makes the described request the holder.
     #[inline(always)]
-    fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
+    fn hold(&mut self, number: u64, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.last_token += 1;
         self.recorder().counts.total_acquisitions += 1;
-        let token = FencingToken(self.last_token);
-        let grant = Grant::new(id, token, overdue.is_some());
+        let grant = Grant {
+            token: FencingToken(self.last_token),
+            number,
+            lock: self.lock,
+            limited: overdue.is_some(),
+        };
         self.holder.grant = grant;
-        self.holder.since.begin(measured);
+        let exact = measured.is_some();
+        let Measured { at, weight } = measured.unwrap_or_default();
+        self.holder.since = HoldStart { at, weight, exact };
         if overdue.is_some() || self.holder.more.overdue.is_some() {
             self.holder.more.overdue = overdue;
+            self.had_limits = true;
         }
         if self.holder.more.sealed || self.holder.more.joined.is_some() {
             (self.holder.more.sealed, self.holder.more.joined) = (false, None);
@@ -313,7 +320,9 @@ impl LockState {
     /// `combiner` runs its work, if there is a combiner and the work allows it.
     fn end(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.recorder().counts.total_releases += 1;
-        self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
+        if self.observed.is_some() {
+            self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
+        }
         self.vacate(now, combiner)
     }
 
@@ -324,8 +333,10 @@ impl LockState {
             self.pace.take_in(hold);
             self.recorder().durations.record_hold(hold, weight);
         }
-        self.queue.give_back(CapacityPart::Whole.weight());
-        self.blocks_from_now(now);
+        self.queue.give_back(CapacityPart::Whole as usize);
+        if self.closed().is_some() {
+            self.blocks_from_now(now);
+        }
         self.grant_next(now, combiner)
     }
 
@@ -347,14 +358,15 @@ impl LockState {
             }
         };
         self.holder.more.scope = None;
-        self.observe_grant(&waiter, now);
-        let id = self.id(waiter.number);
+        if self.observed.is_some() {
+            self.observe_grant(&waiter, now);
+        }
         self.metrics.durations.record_wait(now - waiter.since);
         let request = waiter.request;
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let head = request.head();
-        self.holder.source.assign(&head.source.requester());
+        self.holder.source.clone_from(&head.source);
         if let Some(combiner) = combiner {
             self.holder.source.thread = combiner.thread;
         }
@@ -364,8 +376,10 @@ impl LockState {
             Some(_) if self.queue.is_empty() && overdue.is_none() => self.sampling.measure(|| now),
             _ => Some(Measured::once(now)),
         };
-        let grant = self.hold(id, measured, overdue);
-        self.watch_holder(overdue);
+        let grant = self.hold(waiter.number, measured, overdue);
+        if let Some(overdue) = overdue {
+            self.watch_holder(overdue);
+        }
         Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
             None if head.is_left_by_task() => AfterUnlock::Leave(request, grant),

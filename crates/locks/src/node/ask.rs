@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{Scope, Tree};
+use crate::fifo::Answer;
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
 use crate::request::RequestSource;
@@ -36,7 +37,9 @@ impl FifoLock {
         options: &AcquireOptions,
         scope: Scope,
     ) -> Result<Result<Grant, Scope>, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
+        if options.is_cancelled() {
+            return Err(self.cancelled(requester, CapacityPart::Share));
+        }
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(Err(scope));
         };
@@ -96,8 +99,7 @@ impl FifoLock {
                     state.request_nodes(Arc::clone(request) as _, set, how, now)
                 },
             );
-            let (asked, waited) = asked.await?;
-            let grant = asked.granted();
+            let (Answer::Granted(grant), waited) = asked.await?;
             // Without a wait, the step that locked the nodes also looked up their ancestors.
             if !waited {
                 return Ok(grant);
@@ -146,7 +148,9 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
+        if options.is_cancelled() {
+            return Err(self.cancelled(requester, CapacityPart::Share));
+        }
         let (how, mut work) = (self.0.how_to_wait(options), None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
@@ -159,11 +163,11 @@ impl FifoLock {
                     state.request_more_nodes(grant, scope, tree, request, how, now)
                 },
             );
-            let (extended, waited) = asked.await?;
+            let (Answer::Granted(extended), waited) = asked.await?;
             // Ancestors that the nodes got during the wait are locked too. Then no other owner can
             // move the nodes: a move needs the locks that are held by now.
             if !waited {
-                return Ok(extended.granted());
+                return Ok(extended);
             }
         }
     }

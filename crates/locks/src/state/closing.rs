@@ -48,18 +48,17 @@ impl LockState {
         let mut closed = LockHolder::vacant();
         closed.source.assign_plainly(owner.clone(), call_site, 0);
         closed.grant = Grant::new(self.next_id(), FencingToken(0), false);
-        closed.since.begin(Some(Measured::once(now)));
+        closed.since = HoldStart::now(now);
         self.closing.get_or_insert_default().by = Some(closed);
         None
     }
 
-    /// Notes that the last holder has left: until now, the requests waited for it.
-    #[inline]
+    /// Notes that the last holder has left a closed lock: until now, the requests waited for it.
     pub(super) fn blocks_from_now(&mut self, now: MonotonicTime) {
         if let Some(closing) = &mut self.closing
             && let Some(closed) = &mut closing.by
         {
-            closed.since.begin(Some(Measured::once(now)));
+            closed.since = HoldStart::now(now);
             closed.more.is_reported.set(false);
         }
     }

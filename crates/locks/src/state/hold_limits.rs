@@ -13,24 +13,20 @@ pub(super) const REMEMBERED: usize = 256;
 
 impl LockState {
     /// Returns when a hold that begins now exceeds the limit of its request.
-    pub(super) fn overdue(&mut self, limit: RequestLimit, now: MonotonicTime) -> Option<Overdue> {
-        Overdue::after(self.hold_limit_of(limit)?, now)
+    pub(super) fn overdue(&self, limit: RequestLimit, now: MonotonicTime) -> Option<Overdue> {
+        Overdue::after(self.limit_of(limit)?, now)
     }
 
-    /// Returns the hold limit of a request that is granted now.
+    /// Returns the hold limit of a request.
     #[inline(always)]
-    pub(crate) fn hold_limit_of(&mut self, limit: RequestLimit) -> Option<Duration> {
-        let limit = limit.or(self.hold_limit.map(PackedDuration::get));
-        self.had_limits |= limit.is_some();
-        limit
+    pub(crate) fn limit_of(&self, own: RequestLimit) -> Option<Duration> {
+        own.unwrap_or(self.hold_limit.map(PackedDuration::get))
     }
 
-    /// Lets the keeper look in time if requests wait for a new holder. Called with each grant that
-    /// other requests may wait for.
-    #[inline]
-    pub(super) fn watch_holder(&mut self, overdue: Option<Overdue>) {
-        if let Some(overdue) = overdue
-            && self.waiting() > 0
+    /// Lets the keeper look in time if requests wait for a new holder that has a limit. Called with
+    /// each grant that other requests may wait for.
+    pub(super) fn watch_holder(&mut self, overdue: Overdue) {
+        if self.waiting() > 0
             && let Some(deadline) = self.look_no_later_than(overdue.at)
         {
             self.outbox.push(AfterUnlock::Look(deadline));
@@ -101,7 +97,9 @@ impl LockState {
         let metrics = self.recorder_of(self.part_held());
         metrics.counts.total_revocations += 1;
         metrics.revocations.push(revocation, now);
-        self.observe_end(id, TimelineOutcome::Revoked, now);
+        if self.observed.is_some() {
+            self.observe_end(id, TimelineOutcome::Revoked, now);
+        }
         if self.held {
             let next = self.vacate(now, None);
             self.outbox.extend(next);

@@ -124,7 +124,7 @@ impl LockState {
         };
         self.held = false;
         // Of the whole, it keeps a share.
-        let rest = CapacityPart::Whole.weight() - CapacityPart::Share.weight();
+        let rest = CapacityPart::Whole as usize - CapacityPart::Share as usize;
         self.queue.give_back(rest);
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
@@ -146,13 +146,13 @@ impl LockState {
         let RequestSource { owner, thread, .. } = &head.source;
         self.refuse_reentry(owner, *thread, CapacityPart::Share, now)?;
         let may_wait = how.may_wait(self.waiting());
-        let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share.weight());
+        let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share as usize);
         if !may_wait {
             let nodes = self.nodes.get_or_insert_default();
             let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
             if !admitted || in_the_way.is_some() {
                 if admitted {
-                    self.queue.give_back(CapacityPart::Share.weight());
+                    self.queue.give_back(CapacityPart::Share as usize);
                 }
                 let part = CapacityPart::Share;
                 return Err(self.refuse_wait(owner, part, how, in_the_way, now));
@@ -262,7 +262,7 @@ impl LockState {
         let asked = nodes.table.ask(number, set);
         debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
         // Its limit counts from its first grant.
-        Some(self.grant_member(number, now, RequestLimit::OfTheLock, now))
+        Some(self.grant_member(number, now, None, now))
     }
 
     /// Admits a request that has waited in the queue for a share.
@@ -307,7 +307,7 @@ impl LockState {
         let mut hold = LockHolder::vacant();
         hold.source = source.clone();
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
-        hold.since.begin(Some(Measured::once(now)));
+        hold.since = HoldStart::now(now);
         let nodes = self.nodes.get_or_insert_default();
         nodes.insert(number, hold);
         match nodes.table.ask(number, set) {
@@ -342,6 +342,7 @@ impl LockState {
         let id = self.id(number);
         self.last_token += 1;
         let overdue = self.overdue(limit, now);
+        self.had_limits |= overdue.is_some();
         let granted = Grant::new(id, FencingToken(self.last_token), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
         if now != since {
@@ -357,12 +358,14 @@ impl LockState {
         } else {
             nodes.metrics.counts.total_acquisitions += 1;
             hold.grant = granted;
-            hold.since.begin(Some(Measured::once(now)));
+            hold.since = HoldStart::now(now);
             (hold.more.waited, hold.more.overdue) = (PackedDuration::new(now - since), overdue);
         }
-        // It may have gone ahead of the queue, so more requests may wait for it.
         let (grant, overdue) = (hold.grant, hold.more.overdue);
-        self.watch_holder(overdue);
+        if let Some(overdue) = overdue {
+            // It may have gone ahead of the queue, so more requests may wait for it.
+            self.watch_holder(overdue);
+        }
         grant
     }
 
@@ -482,7 +485,9 @@ impl LockState {
     ) -> Option<AfterUnlock> {
         self.hold_of(id)?;
         self.recorder_of(CapacityPart::Share).counts.total_releases += 1;
-        self.observe_end(id, TimelineOutcome::Released, now);
+        if self.observed.is_some() {
+            self.observe_end(id, TimelineOutcome::Released, now);
+        }
         self.leave(id.number, now);
         self.outbox.pop()
     }
@@ -533,8 +538,8 @@ impl LockState {
         let was_last = nodes.list.is_empty();
         let served = nodes.table.dismiss(number);
         self.grant_served(served, now);
-        self.queue.give_back(CapacityPart::Share.weight());
-        if was_last {
+        self.queue.give_back(CapacityPart::Share as usize);
+        if was_last && self.closed().is_some() {
             self.blocks_from_now(now);
         }
         let next = self.grant_next(now, None);

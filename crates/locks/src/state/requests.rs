@@ -75,16 +75,28 @@ impl LockState {
         nodes: Option<Box<NodeSet>>,
         now: MonotonicTime,
     ) -> RequestPosition {
-        let number = self.next_id().number;
+        self.requests += 1;
+        let number = self.requests;
         let part = match nodes {
             None => CapacityPart::Whole,
             Some(_) => CapacityPart::Share,
         };
-        let mut waiter = LockWaiter::for_nodes(number, number, request, now);
-        (waiter.more.part, waiter.more.nodes) = (part, nodes);
-        let position = waiter.position_at(None);
-        let ticket = Some(self.queue.join(part.weight(), priority, waiter));
-        RequestPosition { ticket, ..position }
+        let waiter = LockWaiter {
+            number,
+            since: now,
+            more: LockWait {
+                number,
+                part,
+                nodes,
+                reported_for: Cell::new(0),
+            },
+            request,
+        };
+        RequestPosition {
+            number,
+            wait: number,
+            ticket: Some(self.queue.join(part as usize, priority, waiter)),
+        }
     }
 }
 

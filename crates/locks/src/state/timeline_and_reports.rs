@@ -63,15 +63,8 @@ impl LockState {
     // --- The end of holds and waits ---
 
     /// Records and reports the end of a hold, of the whole lock or of nodes.
-    #[inline]
+    #[cold]
     pub(super) fn observe_end(&mut self, id: LockId, outcome: TimelineOutcome, now: MonotonicTime) {
-        if self.observed.is_some() {
-            self.observe_end_of_hold(id, outcome, now);
-        }
-    }
-
-    #[inline(never)]
-    fn observe_end_of_hold(&mut self, id: LockId, outcome: TimelineOutcome, now: MonotonicTime) {
         let nodes = self.part_held() == CapacityPart::Share;
         let Some(mut observed) = self.observed.take() else {
             return;
@@ -108,12 +101,10 @@ impl LockState {
     }
 
     /// Records that a request which waited holds the whole lock, and reports a long wait.
-    #[inline]
+    #[cold]
     pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: MonotonicTime) {
-        if self.observed.is_some() {
-            self.holder.more.waited = PackedDuration::new(now - waiter.since);
-            self.report_wait(waiter, 1, now);
-        }
+        self.holder.more.waited = PackedDuration::new(now - waiter.since);
+        self.report_wait(waiter, 1, now);
     }
 
     /// Records and reports a request that ended without a grant.
@@ -251,7 +242,7 @@ impl LockState {
     /// Notes that a request begins to wait. If it is the only one, later reports are those of
     /// another hang.
     pub(crate) fn begin_episode(&self) {
-        if self.observed.is_some() && self.waiting() == 1 {
+        if self.waiting() == 1 {
             self.holds_or_closing()
                 .for_each(|hold| hold.more.is_named.set(false));
         }
@@ -306,14 +297,8 @@ impl LockState {
 
     /// Lets the keeper look when the present holder or a new waiter exceeds its threshold. Called
     /// with each request that begins to wait, and with each grant that other requests wait for.
-    #[inline]
+    #[cold]
     pub(crate) fn watch_slow(&mut self, now: MonotonicTime) -> Option<Deadline> {
-        self.observed.as_ref()?;
-        self.watch_slow_requests(now)
-    }
-
-    #[inline(never)]
-    fn watch_slow_requests(&mut self, now: MonotonicTime) -> Option<Deadline> {
         let observed = self.observed.as_ref()?;
         if self.waiting() == 0 {
             return None;

@@ -38,7 +38,7 @@ impl Taken {
             thread: 0,
             bound: true,
             transaction: false,
-            hold_limit: RequestLimit::OfTheLock,
+            hold_limit: None,
         };
         let measured = weight.map(|weight| Measured {
             weight,
