@@ -69,18 +69,6 @@ impl RequestSource {
         }
     }
 
-    #[inline]
-    pub(super) fn of(requester: &Requester<'_>) -> Self {
-        Self {
-            thread: if requester.bound { requester.thread } else { 0 },
-            transaction: requester.transaction,
-            untaken: false,
-            call_site: requester.call_site,
-            owner: requester.owner.clone(),
-            label: requester.label.cloned(),
-        }
-    }
-
     /// Describes another request of the same owner.
     pub fn requester(&self) -> Requester<'_> {
         Requester {
@@ -234,7 +222,14 @@ impl RequestHead {
     ) -> Self {
         let deadline = waits.and_then(|(_, deadline)| deadline);
         Self {
-            source: RequestSource::of(requester),
+            source: RequestSource {
+                thread: if requester.bound { requester.thread } else { 0 },
+                transaction: requester.transaction,
+                untaken: false,
+                call_site: requester.call_site,
+                owner: requester.owner.clone(),
+                label: requester.label.cloned(),
+            },
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: match waits {
@@ -375,10 +370,10 @@ pub(super) struct Request<W: QueuedWork> {
 }
 
 /// The outcome of a request, and what is left of the work that another thread has run.
-pub(super) struct Answered<W: QueuedWork> {
-    pub(super) outcome: RequestOutcome<W::Reply>,
-    pub(super) spent: Option<W>,
-}
+pub(super) struct Answered<W: QueuedWork>(
+    pub(super) RequestOutcome<W::Reply>,
+    pub(super) Option<W>,
+);
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(
@@ -404,8 +399,7 @@ impl<W: QueuedWork> Request<W> {
     }
 
     pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
-        let spent = None;
-        self.mailbox.answer(Answered { outcome, spent });
+        self.mailbox.answer(Answered(outcome, None));
     }
 }
 
@@ -450,8 +444,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
             Ok(reply) => RequestOutcome::Done(reply),
             Err(panic) => RequestOutcome::Panicked(panic),
         };
-        let spent = Some(work);
-        self.mailbox.leave(Answered { outcome, spent })
+        self.mailbox.leave(Answered(outcome, Some(work)))
     }
 
     fn after_keeper(&self) -> Option<LeftWork> {

@@ -18,10 +18,11 @@ use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
 use super::wait::{HowToWait, Look, Reason, Wait, WaitQueue, WaiterKind, call_keeper};
 use super::wake_chain::WakeChain;
-use super::{AcquireOptions, Grant, nanos};
+use super::{AcquireOptions, Grant};
 use crate::id::LockId;
+use crate::packed::PackedDuration;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
-use crate::time::{Clock, Deadline, MonotonicTime};
+use crate::time::{Clock, Deadline};
 
 /// In this order, from the beginning of a cache line: the word, the mutex and the fields that a
 /// request uses are side by side. Requesting and granting threads take these lines from each
@@ -30,8 +31,9 @@ use crate::time::{Clock, Deadline, MonotonicTime};
 pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
-    /// From here on read-only, except for rare cases.
-    pub(super) timeout: DefaultTimeout,
+    /// The [packed](PackedDuration) timeout of requests that set none. Read without the mutex, so
+    /// that deadlines are computed outside it. From here on read-only, except for rare cases.
+    pub(super) timeout: AtomicU64,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The lock's number, a part of its ids.
@@ -48,7 +50,11 @@ pub(super) struct LockShared {
 
 impl LockShared {
     pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
-        options.how_to_wait(self.timeout.get(), self.queue_bound, &self.clock)
+        options.how_to_wait(self.timeout(), self.queue_bound, &self.clock)
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        PackedDuration::unpack(self.timeout.load(Ordering::Relaxed))
     }
 
     pub(super) fn wait_as(
@@ -57,7 +63,6 @@ impl LockShared {
         waiting_at: RequestPosition,
         waits_as: WaiterKind,
         how: HowToWait,
-        now: MonotonicTime,
     ) -> Wait<RequestPosition> {
         let looks = state.next_look;
         if waits_as == WaiterKind::Task
@@ -67,7 +72,7 @@ impl LockShared {
             state.look_no_later_than(deadline);
         }
         if state.had_limits
-            && let Some(due) = state.due_for(waiting_at, now)
+            && let Some(due) = state.due_for(waiting_at)
         {
             // The keeper finds which hold is already overdue.
             state.look_no_later_than(due);
@@ -84,13 +89,13 @@ impl LockShared {
     }
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
-    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
+    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
         self.step_and(step, false)
     }
 
     /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
     /// thread that waits for the state meanwhile gets it next, before this one can lock it again.
-    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
+    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
         self.step_and(step, true)
     }
 
@@ -99,24 +104,24 @@ impl LockShared {
     /// `first`, whose result this returns, too.
     pub(super) fn read_queue<T, I>(
         &self,
-        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-        mut item: impl FnMut(&LockState, QueuedAt<'_>, MonotonicTime) -> I,
+        first: impl FnOnce(&mut LockState) -> T,
+        mut item: impl FnMut(&LockState, QueuedAt<'_>) -> I,
     ) -> (T, Vec<I>) {
         let mut listed = 0;
-        let mut page = |state: &LockState, after, now| {
+        let mut page = |state: &LockState, after| {
             let (page, next) = state.queue.page(after, PAGE);
             let page = page.into_iter().map(|(ticket, waiter)| {
                 listed += 1;
-                item(state, (ticket, waiter, listed), now)
+                item(state, (ticket, waiter, listed))
             });
             (page.collect::<Vec<_>>(), next)
         };
-        let (result, (mut list, mut next)) = self.step_fair(|state, now| {
-            let result = first(state, now);
-            (result, page(state, None, now))
+        let (result, (mut list, mut next)) = self.step_fair(|state| {
+            let result = first(state);
+            (result, page(state, None))
         });
         while next.is_some() {
-            let (items, after) = self.step_fair(|state, now| page(state, next, now));
+            let (items, after) = self.step_fair(|state| page(state, next));
             // Without the mutex, because a long list may move.
             list.extend(items);
             next = after;
@@ -125,11 +130,7 @@ impl LockShared {
     }
 
     #[inline(always)]
-    fn step_and<T>(
-        &self,
-        step: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-        is_fair: bool,
-    ) -> T {
+    fn step_and<T>(&self, step: impl FnOnce(&mut LockState) -> T, is_fair: bool) -> T {
         let mut state = self.state.lock();
         // Pins the holder: no other thread changes the word until the mutex is free again.
         if let Some(held) = state.shown
@@ -143,12 +144,12 @@ impl LockShared {
             }
         }
         // Read under the mutex, so that no hold begins before the previous one ended.
-        let now = self.clock.now();
-        state.observe(now);
-        let result = step(&mut state, now);
+        state.now = self.clock.now();
+        state.observe();
+        let result = step(&mut state);
         if !is_fair
             && state.observed.is_some()
-            && let Some(deadline) = state.watch_slow(now)
+            && let Some(deadline) = state.watch_slow()
         {
             state.outbox.push(AfterUnlock::Look(deadline));
         }
@@ -221,10 +222,7 @@ impl LockShared {
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
     #[inline(never)]
-    pub(super) fn hand_on(
-        &self,
-        step: impl FnOnce(&mut LockState, MonotonicTime) -> Option<AfterUnlock>,
-    ) {
+    pub(super) fn hand_on(&self, step: impl FnOnce(&mut LockState) -> Option<AfterUnlock>) {
         if let Some(next) = self.step(step) {
             self.deliver(next);
         }
@@ -270,29 +268,6 @@ impl WeakLock {
     }
 }
 
-/// The default timeout of requests. Read without the mutex, so that deadlines are computed outside
-/// it.
-pub(super) struct DefaultTimeout(AtomicU64);
-
-impl DefaultTimeout {
-    /// In nanoseconds. A duration beyond 500 years counts as this, which is no limit.
-    const NONE: u64 = u64::MAX;
-
-    pub(super) fn new(limit: Option<Duration>) -> Self {
-        Self(AtomicU64::new(limit.map_or(Self::NONE, nanos)))
-    }
-
-    pub(super) fn get(&self) -> Option<Duration> {
-        let nanos = self.0.load(Ordering::Relaxed);
-        (nanos != Self::NONE).then(|| Duration::from_nanos(nanos))
-    }
-
-    pub(super) fn set(&self, limit: Option<Duration>) {
-        let nanos = limit.map_or(Self::NONE, nanos);
-        self.0.store(nanos, Ordering::Relaxed);
-    }
-}
-
 impl WaitQueue for LockShared {
     type Ticket = RequestPosition;
 
@@ -305,7 +280,7 @@ impl WaitQueue for LockShared {
     }
 
     fn withdraw(&self, waiting_at: RequestPosition, reason: Reason) {
-        self.step(|state, now| state.withdraw(waiting_at, reason, now));
+        self.step(|state| state.withdraw(waiting_at, reason));
     }
 
     fn keeper(&self) -> &KeeperSlot {
@@ -314,7 +289,7 @@ impl WaitQueue for LockShared {
 
     fn abandon(&self, waiting_at: RequestPosition) {
         // Dropped when the mutex is free.
-        let _request = self.step(|state, now| state.abandon(waiting_at, now));
+        let _request = self.step(|state| state.abandon(waiting_at));
     }
 
     fn check_waits_and_holds(&self, look: &mut Look<'_, RequestPosition>) {
@@ -333,23 +308,23 @@ impl WaitQueue for LockShared {
         drop(state);
         let has_passed = |overdue| self.clock.until(overdue).is_none();
         let mut left = None;
-        let waits = self.step_fair(|state, now| {
-            state.revoke_overdue(now, has_passed);
-            state.look_at_slow(&mut left, now)
+        let waits = self.step_fair(|state| {
+            state.revoke_overdue(has_passed);
+            state.look_at_slow(&mut left)
         });
         if tasks_wait || waits.is_some() {
             let (_, reports) = self.read_queue(
-                |_, _| (),
-                |state, (ticket, waiter, position), now| {
+                |_| (),
+                |state, (ticket, waiter, position)| {
                     waiter.look_at(Some(ticket), look);
-                    state.look_at_wait((waiter, position), waits?, &mut left, now)
+                    state.look_at_wait((waiter, position), waits?, &mut left)
                 },
             );
             let reports = reports.into_iter().flatten();
             reports.for_each(|report| self.deliver(report));
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
-        self.step_fair(|state, now| {
+        self.step_fair(|state| {
             state
                 .waiters_for_nodes()
                 .for_each(|waiter| waiter.look_at(None, look));
@@ -358,7 +333,7 @@ impl WaitQueue for LockShared {
                 state.look_no_later_than(first);
             }
             if let Some(left) = left {
-                state.look_within(left, now);
+                state.look_within(left);
             }
             look.again_at(state.next_look);
         });

@@ -122,6 +122,8 @@ pub(super) struct LockState {
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
+    /// When the present step began, or the last one.
+    pub(super) now: MonotonicTime,
     pub(super) pace: Pace,
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
@@ -162,6 +164,7 @@ impl LockState {
             shown: None,
             lock,
             requests: settings.last_number,
+            now: MonotonicTime::default(),
             last_token: settings.last_token,
             closing: None,
             revoked: VecDeque::new(),
@@ -193,8 +196,8 @@ impl LockState {
     }
 
     /// Records a look at the hold, which is the earliest known time of an unmeasured hold.
-    pub(super) fn observe(&mut self, now: MonotonicTime) {
-        self.holder.since.observe(now);
+    pub(super) fn observe(&mut self) {
+        self.holder.since.observe(self.now);
     }
 
     /// Returns the holder in the form of the lock's word.
@@ -318,35 +321,35 @@ impl LockState {
 
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
-    fn end(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        self.recorder().counts.total_releases += 1;
+    fn end(&mut self, outcome: TimelineOutcome, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         if self.observed.is_some() {
-            self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
+            self.observe_end(self.holder.grant.id(), outcome);
         }
-        self.vacate(now, combiner)
-    }
-
-    fn vacate(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         self.held = false;
-        if let Some((since, weight)) = self.holder.since.known() {
-            let hold = now - since;
+        let hold = self.holder.since.known();
+        let hold = hold.map(|(since, weight)| (self.now - since, weight));
+        let recorder = self.recorder();
+        recorder.counts.total_releases += u64::from(outcome == TimelineOutcome::Released);
+        if let Some((hold, weight)) = hold {
+            recorder.durations.record_hold(hold, weight);
             self.pace.take_in(hold);
-            self.recorder().durations.record_hold(hold, weight);
         }
         self.queue.give_back(CapacityPart::Whole as usize);
         if self.closed().is_some() {
-            self.blocks_from_now(now);
+            self.blocks_from_now();
         }
-        self.grant_next(now, combiner)
+        self.grant_next(combiner)
+    }
+
+    /// As [`LockState::grant_next`], after a request has joined or left: the head may fit now.
+    fn serve_queue(&mut self) {
+        let next = self.grant_next(None);
+        self.outbox.extend(next);
     }
 
     /// Grants the lock unless it is closed: to the next request in the queue, or to all requests
     /// for nodes ahead of the first for the whole lock.
-    fn grant_next(
-        &mut self,
-        now: MonotonicTime,
-        combiner: Option<Combiner>,
-    ) -> Option<AfterUnlock> {
+    fn grant_next(&mut self, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         if self.closed().is_some() {
             return None;
         }
@@ -354,14 +357,14 @@ impl LockState {
             let mut waiter = self.queue.next()?;
             match waiter.more.nodes.take() {
                 None => break waiter,
-                Some(set) => self.admit(waiter, *set, now),
+                Some(set) => self.admit(waiter, *set),
             }
         };
         self.holder.more.scope = None;
         if self.observed.is_some() {
-            self.observe_grant(&waiter, now);
+            self.observe_grant(&waiter);
         }
-        self.metrics.durations.record_wait(now - waiter.since);
+        self.metrics.durations.record_wait(self.now - waiter.since);
         let request = waiter.request;
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
@@ -370,11 +373,13 @@ impl LockState {
         if let Some(combiner) = combiner {
             self.holder.source.thread = combiner.thread;
         }
-        let overdue = self.overdue(head.hold_limit, now);
+        let overdue = self.overdue(head.hold_limit);
         let measured = match combiner {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
-            Some(_) if self.queue.is_empty() && overdue.is_none() => self.sampling.measure(|| now),
-            _ => Some(Measured::once(now)),
+            Some(_) if self.queue.is_empty() && overdue.is_none() => {
+                self.sampling.measure(|| self.now)
+            }
+            _ => Some(Measured::once(self.now)),
         };
         let grant = self.hold(waiter.number, measured, overdue);
         if let Some(overdue) = overdue {
@@ -393,16 +398,12 @@ impl LockState {
     // --- Ending ---
 
     /// Ends the grant if it has this id. Returns the outcome to deliver to the next holder.
-    pub(super) fn release(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Result<Option<AfterUnlock>, ReleaseError> {
+    pub(super) fn release(&mut self, id: LockId) -> Result<Option<AfterUnlock>, ReleaseError> {
         if let Some(hold) = self.hold_of(id) {
             return match hold.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
-                false if self.held => Ok(self.end(now, None)),
-                false => Ok(self.part_from_nodes(id, now)),
+                false if self.held => Ok(self.end(TimelineOutcome::Released, None)),
+                false => Ok(self.part_from_nodes(id)),
             };
         }
         if self.learn_of_revocation(id) {
@@ -417,25 +418,14 @@ impl LockState {
     }
 
     /// Ends the grant, or leaves that to the transaction that is open under it.
-    pub(super) fn release_or_defer(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Option<AfterUnlock> {
-        match self.release(id, now) {
-            Ok(next) => next,
-            Err(ReleaseError::TransactionOpen { .. }) => {
-                if let Some(joined) = &mut self.holder.more.joined {
-                    joined.last = true;
-                }
-                None
-            }
-            Err(
-                ReleaseError::Mismatch { .. }
-                | ReleaseError::NotHeld { .. }
-                | ReleaseError::Revoked { .. },
-            ) => None,
+    pub(super) fn release_or_defer(&mut self, id: LockId) -> Option<AfterUnlock> {
+        let released = self.release(id);
+        if let Err(ReleaseError::TransactionOpen { .. }) = released
+            && let Some(joined) = &mut self.holder.more.joined
+        {
+            joined.last = true;
         }
+        released.ok().flatten()
     }
 
     /// Opens a transaction under a grant that it does not own.
@@ -473,44 +463,43 @@ impl LockState {
     pub(super) fn leave_grant(
         &mut self,
         id: LockId,
-        now: MonotonicTime,
         combiner: Option<Combiner>,
     ) -> Option<AfterUnlock> {
         if !self.held {
-            return self.part_from_nodes(id, now);
+            return self.part_from_nodes(id);
         }
         let holder = self.holder_of(id)?;
         holder.more.sealed = false;
         match holder.more.joined.take() {
             Some(joined) if !joined.last => None,
-            _ => self.end(now, combiner),
+            _ => self.end(TimelineOutcome::Released, combiner),
         }
     }
 
     // --- Inspection ---
 
     /// Returns the holder; of several that share the lock, the first.
-    pub(super) fn current(&self, now: MonotonicTime) -> Option<LockInfo> {
+    pub(super) fn current(&self) -> Option<LockInfo> {
         // Some member holds all that it has requested: there is no cycle of waits.
-        Some(self.holds().next()?.info(now))
+        Some(self.holds().next()?.info(self.now))
     }
 
     /// Returns who keeps a request of a part waiting: a holder, or who closes the lock.
-    fn blocker_info(&self, part: CapacityPart, now: MonotonicTime) -> LockInfo {
+    fn blocker_info(&self, part: CapacityPart) -> LockInfo {
         let blocker = self.in_front_of(part).next();
-        let blocker = blocker.map(|blocker| blocker.info(now));
+        let blocker = blocker.map(|blocker| blocker.info(self.now));
         blocker.expect("the lock is held or closed while a request waits (queue, invariant 2)")
     }
 
-    pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
-        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
+        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, self.now))
     }
 
     /// Returns metrics and state, without the list of waiting requests.
-    pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
-        let current_lock = self.current(now);
-        let of_requests = self.metrics.stats(now);
+    pub(super) fn stats(&self) -> LockStats {
+        let current_lock = self.current();
+        let of_requests = self.metrics.stats(self.now);
         LockStats {
             counters: of_requests.counters,
             last_revocations: of_requests.last_revocations,

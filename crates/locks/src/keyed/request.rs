@@ -349,7 +349,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         self.is_queued = false;
         self.wait.keeper_looks = waits_as.ended_by_keeper(deadline);
         let answered = waits_as.wait(&shared, &request, cancel, self.wait).await;
-        answered.outcome
+        answered.0
     }
 }
 

@@ -93,10 +93,10 @@ impl FifoLock {
                 requester,
                 (options, how),
                 &mut work,
-                |state, now, request| {
+                |state, request| {
                     state.downgrade(tree);
                     let set = scope.with_intentions(tree);
-                    state.request_nodes(Arc::clone(request) as _, set, how, now)
+                    state.request_nodes(Arc::clone(request) as _, set, how)
                 },
             );
             let (Answer::Granted(grant), waited) = asked.await?;
@@ -104,9 +104,7 @@ impl FifoLock {
             if !waited {
                 return Ok(grant);
             }
-            let settled = self
-                .0
-                .step(|state, now| state.follow(grant, scope, tree, now));
+            let settled = self.0.step(|state| state.follow(grant, scope, tree));
             match settled {
                 Some(grant) => return Ok(grant),
                 // Nodes were moved, and their new ancestors are locked. A request that holds
@@ -119,7 +117,7 @@ impl FifoLock {
     /// Returns the description of the request of this grant on nodes.
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         let id = grant.id();
-        self.0.step(|state, _| {
+        self.0.step(|state| {
             let source = state.hold_of(id).map(|hold| hold.source.clone());
             source.ok_or_else(|| LockError::Revoked {
                 id,
@@ -131,7 +129,7 @@ impl FifoLock {
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
     /// future of an extension was dropped or forgotten after its nodes were granted.
     pub fn token_of(&self, grant: Grant) -> FencingToken {
-        self.0.step(|state, _| {
+        self.0.step(|state| {
             let hold = state.hold_of(grant.id());
             hold.map_or(grant, |hold| hold.grant).token
         })
@@ -158,9 +156,9 @@ impl FifoLock {
                 requester,
                 (options, how),
                 &mut work,
-                |state, now, request| {
+                |state, request| {
                     let request = Arc::clone(request) as _;
-                    state.request_more_nodes(grant, scope, tree, request, how, now)
+                    state.request_more_nodes(grant, scope, tree, request, how)
                 },
             );
             let (Answer::Granted(extended), waited) = asked.await?;

@@ -27,7 +27,6 @@ impl LockState {
         owner: &OwnerId,
         thread: u64,
         part: CapacityPart,
-        now: MonotonicTime,
     ) -> Result<(), LockError> {
         if thread == 0 {
             return Ok(());
@@ -36,7 +35,7 @@ impl LockState {
         let whole = whole.filter(|hold| hold.is_held_by(thread));
         let of_nodes = || self.nodes.as_ref()?.bound_to(thread);
         let holder = whole.or_else(of_nodes);
-        let Some(holder) = holder.map(|hold| Box::new(hold.info(now))) else {
+        let Some(holder) = holder.map(|hold| Box::new(hold.info(self.now))) else {
             return Ok(());
         };
         self.recorder_of(part).counts.total_refusals += 1;
@@ -53,12 +52,11 @@ impl LockState {
         part: CapacityPart,
         how: HowToWait,
         member: Option<MemberNumber>,
-        now: MonotonicTime,
     ) -> LockError {
         let holder = how.is_at_once().then(|| {
             let member = member.and_then(|number| self.member_of_number(number));
-            let member = member.map(|member| member.hold.info(now));
-            Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)))
+            let member = member.map(|member| member.hold.info(self.now));
+            Box::new(member.unwrap_or_else(|| self.blocker_info(part)))
         });
         let waiting = self.waiting();
         how.refuse(owner, waiting, holder, &mut self.recorder_of(part).counts)
@@ -73,7 +71,6 @@ impl LockState {
         request: Arc<dyn Waiting>,
         priority: Priority,
         nodes: Option<Box<NodeSet>>,
-        now: MonotonicTime,
     ) -> RequestPosition {
         self.requests += 1;
         let number = self.requests;
@@ -83,7 +80,7 @@ impl LockState {
         };
         let waiter = LockWaiter {
             number,
-            since: now,
+            since: self.now,
             more: LockWait {
                 number,
                 part,
