@@ -83,6 +83,12 @@ pub struct LockId {
 }
 
 impl LockId {
+    #[doc(hidden)]
+    #[inline(always)]
+    pub fn new(number: u64, lock: u32) -> Self {
+        Self { number, lock }
+    }
+
     /// Returns the rising number: of two ids of one store, the smaller one is the earlier request.
     pub fn number(&self) -> u64 {
         self.number

@@ -19,4 +19,14 @@ impl PackedDuration {
     pub fn get(self) -> Duration {
         Duration::from_nanos(self.0.get() - 1)
     }
+
+    /// Returns the word of an optional duration: zero for none.
+    pub fn pack(limit: Option<Duration>) -> u64 {
+        limit.and_then(Self::new).map_or(0, |packed| packed.0.get())
+    }
+
+    #[inline]
+    pub fn unpack(word: u64) -> Option<Duration> {
+        NonZeroU64::new(word).map(|word| Self(word).get())
+    }
 }

@@ -96,13 +96,24 @@ impl Samples {
     /// Records a sample that stands for `weight` of them.
     pub fn record(&mut self, sample: Duration, weight: u16) {
         let nanos = nanos(sample);
-        let bucket = Buckets::of(nanos);
         let measured = self.0.get_or_insert_default();
         measured.count += u64::from(weight);
         let weighed = nanos.saturating_mul(weight.into());
         measured.total = measured.total.saturating_add(weighed);
         measured.max = measured.max.max(nanos);
-        measured.spread.add(bucket, weight);
+        let bucket = Buckets::of(nanos);
+        let recent = match weight {
+            1 => Some(bucket),
+            Self::RUN => Some(bucket | Spread::OF_RUN),
+            _ => None,
+        };
+        match (&mut measured.spread, recent) {
+            (Spread::Recent { samples, next }, Some(recent)) => {
+                samples[usize::from(*next)] = recent;
+                *next = (*next + 1) % Self::RECENT as u8;
+            }
+            (spread, _) => spread.distribute().add(bucket, weight.into()),
+        }
     }
 
     /// Records a sample that is to count in the percentiles for good, without a request that waits.
@@ -123,8 +134,7 @@ impl Samples {
 
     /// Makes the array of buckets: from here on, all samples count in the percentiles.
     pub fn distribute(&mut self) {
-        let measured = self.0.get_or_insert_default();
-        measured.spread.distribute();
+        self.0.get_or_insert_default().spread.distribute();
     }
 
     /// Returns the number of samples.
@@ -187,21 +197,6 @@ impl Samples {
 impl Spread {
     const EMPTY: u16 = u16::MAX;
     const OF_RUN: u16 = 1 << 15;
-
-    fn add(&mut self, bucket: u16, weight: u16) {
-        let recent = match weight {
-            1 => Some(bucket),
-            Samples::RUN => Some(bucket | Self::OF_RUN),
-            _ => None,
-        };
-        match (self, recent) {
-            (Self::Recent { samples, next }, Some(recent)) => {
-                samples[usize::from(*next)] = recent;
-                *next = (*next + 1) % Samples::RECENT as u8;
-            }
-            (spread, _) => spread.distribute().add(bucket, weight.into()),
-        }
-    }
 
     fn distribute(&mut self) -> &mut Buckets {
         if let Self::Recent { .. } = self {

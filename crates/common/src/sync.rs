@@ -62,6 +62,7 @@ pub mod rank {
 mod imp {
     use super::Duration;
     use std::cell::Cell;
+    use std::num::NonZeroU64;
     use std::ops::{Deref, DerefMut};
     use std::sync::atomic::Ordering;
 
@@ -78,26 +79,30 @@ mod imp {
 
         #[inline]
         pub fn lock(&self) -> MutexGuard<'_, RANK, T> {
-            let entry = Entry::new();
             MutexGuard {
+                #[cfg(debug_assertions)]
+                entry: order::Entry::new(),
                 value: self.0.lock(),
-                entry,
             }
         }
 
         /// Locks the mutex if it is free.
         #[inline]
         pub fn try_lock(&self) -> Option<MutexGuard<'_, RANK, T>> {
-            let entry = Entry::new();
-            let value = self.0.try_lock()?;
-            Some(MutexGuard { value, entry })
+            Some(MutexGuard {
+                #[cfg(debug_assertions)]
+                entry: order::Entry::new(),
+                value: self.0.try_lock()?,
+            })
         }
 
         /// Locks the mutex if it becomes free within `limit`.
         pub fn lock_within(&self, limit: Duration) -> Option<MutexGuard<'_, RANK, T>> {
-            let entry = Entry::new();
-            let value = self.0.try_lock_for(limit)?;
-            Some(MutexGuard { value, entry })
+            Some(MutexGuard {
+                #[cfg(debug_assertions)]
+                entry: order::Entry::new(),
+                value: self.0.try_lock_for(limit)?,
+            })
         }
 
         pub fn is_locked(&self) -> bool {
@@ -110,27 +115,9 @@ mod imp {
     pub struct MutexGuard<'a, const RANK: u8, T> {
         // Dropped first: the mutex is free before the thread's record says so.
         value: parking_lot::MutexGuard<'a, T>,
+        #[cfg(debug_assertions)]
         #[expect(dead_code, reason = "records the end when it is dropped")]
-        entry: Entry<RANK>,
-    }
-
-    /// A mutex of a rank that the thread is about to lock, holds, or has just unlocked.
-    #[derive(Debug)]
-    struct Entry<const RANK: u8>;
-
-    impl<const RANK: u8> Entry<RANK> {
-        #[inline(always)]
-        fn new() -> Self {
-            order::enter(RANK);
-            Self
-        }
-    }
-
-    impl<const RANK: u8> Drop for Entry<RANK> {
-        #[inline(always)]
-        fn drop(&mut self) {
-            order::leave(RANK);
-        }
+        entry: order::Entry<RANK>,
     }
 
     /// Unlocks a mutex. A thread that waits for it gets it before this one can lock it again.
@@ -154,7 +141,8 @@ mod imp {
         }
     }
 
-    /// The ranks that the thread holds. Unused in a release build.
+    /// The ranks that the thread holds, in a debug build.
+    #[cfg(debug_assertions)]
     mod order {
         use std::cell::Cell;
 
@@ -165,35 +153,40 @@ mod imp {
             static LOCKED: Cell<usize> = const { Cell::new(0) };
         }
 
-        #[cfg(debug_assertions)]
         pub fn locked() -> usize {
             LOCKED.get()
         }
 
-        #[inline(always)]
-        pub(super) fn enter(rank: u8) {
-            if !cfg!(debug_assertions) {
-                return;
+        /// A mutex of a rank that the thread is about to lock, holds, or has just unlocked.
+        #[derive(Debug)]
+        pub(super) struct Entry<const RANK: u8>;
+
+        impl<const RANK: u8> Entry<RANK> {
+            pub(super) fn new() -> Self {
+                let bit = 1 << RANK;
+                let before = HELD.get();
+                assert!(
+                    before < bit || std::thread::panicking(),
+                    "a mutex of rank {RANK} is locked while the ranks {before:#b} are held",
+                );
+                HELD.set(before | bit);
+                LOCKED.set(LOCKED.get() + usize::from(RANK != super::super::rank::LOCK));
+                Self
             }
-            let bit = 1 << rank;
-            let before = HELD.get();
+        }
+
+        impl<const RANK: u8> Drop for Entry<RANK> {
+            fn drop(&mut self) {
+                HELD.set(HELD.get() & !(1 << RANK));
+            }
+        }
+
+        pub(super) fn assert_unlocked(what: &str) {
+            let held = HELD.get();
             assert!(
-                before < bit || std::thread::panicking(),
-                "a mutex of rank {rank} is locked while the ranks {before:#b} are held",
+                held == 0 || std::thread::panicking(),
+                "{what} under mutexes of the ranks {held:#b}",
             );
-            HELD.set(before | bit);
-            LOCKED.set(LOCKED.get() + usize::from(rank != super::super::rank::LOCK));
-        }
-
-        #[inline(always)]
-        pub(super) fn leave(rank: u8) {
-            if cfg!(debug_assertions) {
-                HELD.set(HELD.get() & !(1 << rank));
-            }
-        }
-
-        pub(super) fn held() -> u64 {
-            HELD.get()
         }
     }
 
@@ -202,12 +195,9 @@ mod imp {
 
     /// Asserts, in debug builds, that the thread holds no mutex: code of a user may follow.
     #[inline(always)]
-    pub fn assert_unlocked(what: &str) {
-        debug_assert!(
-            order::held() == 0 || std::thread::panicking(),
-            "{what} under mutexes of the ranks {:#b}",
-            order::held(),
-        );
+    pub fn assert_unlocked(_what: &str) {
+        #[cfg(debug_assertions)]
+        order::assert_unlocked(_what);
     }
 
     #[derive(Debug, Default)]
@@ -272,24 +262,26 @@ mod imp {
         };
     }
 
-    static NEXT_THREAD: AtomicU64 = AtomicU64::new(1);
-
     std::thread_local! {
-        /// Zero until the first use: a constant needs no check whether it was initialized.
-        static THIS_THREAD: Cell<u64> = const { Cell::new(0) };
+        /// `None` until the first use: a constant needs no check whether it was initialized.
+        static THIS_THREAD: Cell<Option<NonZeroU64>> = const { Cell::new(None) };
     }
 
     /// Returns a number for the calling thread, never zero and never reused; cheaper than
     /// `std::thread::current().id()`.
     #[inline]
     pub fn thread_number() -> u64 {
-        THIS_THREAD.with(|number| {
-            if number.get() == 0 {
-                number.set(NEXT_THREAD.fetch_add(1, Ordering::Relaxed));
-                crate::threads::list(number.get());
-            }
-            number.get()
-        })
+        THIS_THREAD.get().map_or_else(number_this, NonZeroU64::get)
+    }
+
+    /// Gives the calling thread its number, and lists it.
+    #[cold]
+    fn number_this() -> u64 {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        THIS_THREAD.set(NonZeroU64::new(number));
+        crate::threads::list(number);
+        number
     }
 }
 

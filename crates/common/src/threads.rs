@@ -136,21 +136,19 @@ fn name_of(place: usize) -> Option<SmolStr> {
 }
 
 /// Notes where the calling thread waits, until it is dropped.
-pub struct Waits {
-    /// For what it waited: code of a user can run in a wait.
-    before: Spot,
-}
+///
+/// Keeps for what the thread waited before: code of a user can run in a wait.
+pub struct Waits(Spot);
 
 impl Waits {
     pub fn in_queue<Q>(queue: &Arc<Q>, number: u64) -> Self {
-        let before = note((Arc::as_ptr(queue).addr(), number));
-        Self { before }
+        Self(note((Arc::as_ptr(queue).addr(), number)))
     }
 }
 
 impl Drop for Waits {
     fn drop(&mut self) {
-        note(self.before);
+        note(self.0);
     }
 }
 

@@ -6,7 +6,7 @@
 use std::fmt;
 use std::ops::Sub;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, LazyLock, Weak};
 use std::time::Duration;
 #[cfg(not(loom))]
 use std::time::Instant;
@@ -55,14 +55,16 @@ pub struct Clock(Source);
 
 #[derive(Clone)]
 enum Source {
-    System(SystemClock),
+    System(Instant),
     Manual(ManualClock),
 }
 
 impl Clock {
     /// Returns the machine's own clock.
     pub fn system() -> Self {
-        Self(Source::System(SystemClock::new()))
+        /// When the first system clock of the process began.
+        static EPOCH: LazyLock<Instant> = LazyLock::new(Instant::now);
+        Self(Source::System(*EPOCH))
     }
 }
 
@@ -75,8 +77,10 @@ impl Clock {
 
     /// Returns the present moment.
     pub fn now(&self) -> MonotonicTime {
+        /// About 146 years, so that stored dates before the process have moments too.
+        const BEGINNING: MonotonicTime = MonotonicTime(1 << 62);
         match &self.0 {
-            Source::System(clock) => clock.now(),
+            Source::System(epoch) => BEGINNING.saturating_add(epoch.elapsed()),
             Source::Manual(clock) => MonotonicTime(clock.nanos()),
         }
     }
@@ -137,12 +141,13 @@ impl Deadline {
     pub const PASSED: Self = Self(MonotonicTime(0));
     /// The last moment that a clock can count.
     pub const NEVER: Self = Self(MonotonicTime(u64::MAX));
+    /// As many nanoseconds as a clock can count.
+    const FARTHEST: Duration = Duration::from_nanos(u64::MAX);
 
     /// Returns the deadline `limit` after `now`. `None` for more nanoseconds than a clock can
     /// count.
     pub fn after(limit: Duration, now: MonotonicTime) -> Option<Self> {
-        u64::try_from(limit.as_nanos()).ok()?;
-        Some(Self(now.saturating_add(limit)))
+        (limit <= Self::FARTHEST).then(|| Self(now.saturating_add(limit)))
     }
 
     /// Returns the time until the deadline; zero once it has passed, `None` if it never comes.
@@ -168,37 +173,20 @@ pub trait TimeListener: Send + Sync {
     fn time_advanced(&self);
 }
 
-#[derive(Clone)]
-struct SystemClock {
-    /// When the first system clock of the process began.
-    #[cfg(not(loom))]
-    epoch: Instant,
-}
-
-#[cfg(not(loom))]
-impl SystemClock {
-    fn new() -> Self {
-        static EPOCH: std::sync::LazyLock<Instant> = std::sync::LazyLock::new(Instant::now);
-        Self { epoch: *EPOCH }
-    }
-
-    fn now(&self) -> MonotonicTime {
-        /// About 146 years, so that stored dates before the process have moments too.
-        const BEGINNING: MonotonicTime = MonotonicTime(1 << 62);
-        BEGINNING.saturating_add(self.epoch.elapsed())
-    }
-}
-
 /// In a model, the system's time stands still: it must not steer one execution differently from the
 /// next.
 #[cfg(loom)]
-impl SystemClock {
-    fn new() -> Self {
-        Self {}
+#[derive(Clone, Copy)]
+struct Instant;
+
+#[cfg(loom)]
+impl Instant {
+    fn now() -> Self {
+        Self
     }
 
-    fn now(&self) -> MonotonicTime {
-        MonotonicTime(0)
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
     }
 }
 

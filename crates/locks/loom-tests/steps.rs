@@ -31,8 +31,7 @@ impl FifoLock {
     /// keeper at that moment.
     #[doc(hidden)]
     pub fn expire_hold(&self) {
-        self.0
-            .step(|state, now| state.revoke_overdue(now, |_| true));
+        self.0.step(|state| state.revoke_overdue(|_| true));
     }
 
     /// Returns whether a request has ever waited in the queue.

@@ -111,8 +111,8 @@ impl<'a> Batch<'a> {
         self.reports.extend(outbox.extract_if(.., is_report));
     }
 
-    /// Takes out the reports that were kept, to be delivered after the end of the batch.
-    pub(super) fn take_reports(&mut self) -> Vec<AfterUnlock> {
+    /// Ends the batch. Returns the reports that were kept, to deliver them now.
+    pub(super) fn end(mut self) -> Vec<AfterUnlock> {
         std::mem::take(&mut self.reports)
     }
 

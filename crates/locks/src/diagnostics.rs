@@ -243,17 +243,13 @@ impl FifoLock {
     pub fn diagnostics(&self) -> LockReport {
         let mut ahead = None;
         let ((totals, members), queued) = self.0.read_queue(
-            |state, now| {
-                let closed_by = state.closed_by(now);
-                let totals = (
-                    state.request_stats(now),
-                    state.last_deadlocks(now),
-                    closed_by,
-                );
-                (totals, state.members_page(None, now))
+            |state| {
+                let closed_by = state.closed_by();
+                let totals = (state.request_stats(), state.last_deadlocks(), closed_by);
+                (totals, state.members_page(None))
             },
-            |state, at, now| {
-                let waiting = state.waits_in_queue(at, ahead, now);
+            |state, at| {
+                let waiting = state.waits_in_queue(at, ahead);
                 ahead = Some(waiting.request.lock_id);
                 waiting
             },
@@ -281,7 +277,7 @@ impl FifoLock {
     /// meanwhile, however many there are.
     #[doc(hidden)]
     pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
-        let first = self.0.step_fair(|state, now| state.members_page(None, now));
+        let first = self.0.step_fair(|state| state.members_page(None));
         let mut members = self.all_members(first);
         members.holders.retain(|held| held.is_of_nodes);
         (members.holders, members.waiters)
@@ -290,7 +286,7 @@ impl FifoLock {
     /// Reads the rest of the members page by page.
     fn all_members(&self, mut members: MembersPage) -> MembersPage {
         while let Some(last) = members.next {
-            let page = |state: &mut LockState, now| state.members_page(Some(last), now);
+            let page = |state: &mut LockState| state.members_page(Some(last));
             members.extend(self.0.step_fair(page));
         }
         members

@@ -5,6 +5,8 @@ use std::fmt;
 use std::ops::ControlFlow;
 use std::panic::Location;
 use std::sync::Arc;
+// Not the model's type: the value takes part in no race.
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use crossbeam_channel::Receiver;
@@ -12,11 +14,11 @@ use crossbeam_channel::Receiver;
 use super::batch::Batch;
 use super::holder_word::Word;
 use super::keeper::{KeeperSlot, KeeperThread};
-use super::options::RequestLimit;
+use super::options::PLAIN;
 use super::report::ReportChannel;
-use super::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
+use super::request::{Answered, QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use super::sampling::Sampling;
-use super::shared::{DefaultTimeout, LockShared, WeakLock};
+use super::shared::{LockShared, WeakLock};
 use super::state::{AfterUnlock, Combiner, CombinerKind, LockState, Requested};
 use super::stats::Recorder;
 use super::wait::{HowToWait, WaiterKind, blocking};
@@ -27,9 +29,10 @@ use super::{
     TimelineOutcome,
 };
 use crate::id::{FencingToken, LockId, OwnerId, random_session};
+use crate::packed::PackedDuration;
 use crate::queue::CapacityPart;
 use crate::sync::{Mutex, thread_number};
-use crate::time::{Clock, MonotonicTime};
+use crate::time::Clock;
 
 /// A lock that is granted strictly in FIFO order.
 ///
@@ -82,15 +85,6 @@ pub enum Answer<R> {
     Done(R),
 }
 
-impl Answer<Infallible> {
-    pub(super) fn granted(self) -> Grant {
-        match self {
-            Self::Granted(grant) => grant,
-            Self::Done(never) => match never {},
-        }
-    }
-}
-
 /// The effect of a release.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReleaseOutcome {
@@ -120,7 +114,7 @@ impl FifoLock {
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
             state: Mutex::new(state),
-            timeout: DefaultTimeout::new(settings.timeout),
+            timeout: AtomicU64::new(PackedDuration::pack(settings.timeout)),
             queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
             lock,
             clock: settings.clock,
@@ -161,8 +155,7 @@ impl FifoLock {
 
     #[track_caller]
     fn acquire_as(&self, owner: OwnerId) -> Result<LockId, LockError> {
-        self.take_plainly(owner, Location::caller(), false)
-            .map(|grant| grant.id())
+        Ok(self.take_plainly(owner, Location::caller(), false)?.id())
     }
 
     /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
@@ -222,7 +215,7 @@ impl FifoLock {
 
     #[inline(never)]
     fn release_in_step(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
-        Ok(match self.0.step(|state, now| state.release(id, now))? {
+        Ok(match self.0.step(|state| state.release(id))? {
             None => ReleaseOutcome::Freed,
             Some(next) => {
                 self.0.deliver(next);
@@ -238,7 +231,7 @@ impl FifoLock {
 
     /// Returns the holder of the lock.
     pub fn current_lock(&self) -> Option<LockInfo> {
-        self.0.step(|state, now| state.current(now))
+        self.0.step(|state| state.current())
     }
 
     /// Returns the number of waiting requests.
@@ -250,8 +243,8 @@ impl FifoLock {
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         let ((), queue) = self.0.read_queue(
-            |_, _| (),
-            |_, (_, waiter, position), now| waiter.entry(self.0.lock, position, now),
+            |_| (),
+            |state, (_, waiter, position)| waiter.entry(self.0.lock, position, state.now),
         );
         queue
     }
@@ -260,8 +253,8 @@ impl FifoLock {
     /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn lock_stats(&self) -> LockStats {
         let (stats, queue) = self.0.read_queue(
-            |state, now| state.stats(now),
-            |_, (_, waiter, position), now| waiter.entry(self.0.lock, position, now),
+            |state| state.stats(),
+            |state, (_, waiter, position)| waiter.entry(self.0.lock, position, state.now),
         );
         LockStats { queue, ..stats }
     }
@@ -290,8 +283,8 @@ impl FifoLock {
     pub fn timeline(&self) -> Option<Timeline> {
         self.0.state.lock().recording()?;
         let (recorded, waiting) = self.0.read_queue(
-            |state, now| state.recorded(now),
-            |state, (_, waiter, _), _| {
+            |state| state.recorded(),
+            |state, (_, waiter, _)| {
                 let recording = state.recording()?;
                 Some(recording.waiter(waiter, self.0.lock, None, TimelineOutcome::Waiting))
             },
@@ -301,7 +294,7 @@ impl FifoLock {
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {
-            let page = self.0.step_fair(|state, _| {
+            let page = self.0.step_fair(|state| {
                 let recording = state.recording();
                 recording.map_or_else(Vec::new, |recording| recording.page(timeline.forgotten))
             });
@@ -328,12 +321,13 @@ impl FifoLock {
     /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
     /// full when it ends.
     pub fn reset_lock_stats(&self) {
-        self.0.step(|state, _| state.metrics = Recorder::default());
+        self.0.step(|state| state.metrics = Recorder::default());
     }
 
     /// Sets the timeout of later requests. Zero: they do not wait. `None`: they wait without limit.
     pub fn set_lock_timeout(&self, limit: impl Into<Option<Duration>>) {
-        self.0.timeout.set(limit.into());
+        let packed = PackedDuration::pack(limit.into());
+        self.0.timeout.store(packed, Ordering::Relaxed);
     }
 }
 
@@ -362,7 +356,8 @@ impl FifoLock {
     ) -> Result<Grant, LockError> {
         let mut work = None::<Infallible>;
         let asked = self.ask(waits_as, requester, options, &mut work);
-        Ok(asked.await?.granted())
+        let Answer::Granted(grant) = asked.await?;
+        Ok(grant)
     }
 
     /// Acquires the lock if it is free. `None` means only that a request held it a moment ago.
@@ -372,7 +367,9 @@ impl FifoLock {
         requester: &Requester<'_>,
         options: &AcquireOptions,
     ) -> Result<Option<Grant>, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Whole)?;
+        if options.is_cancelled() {
+            return Err(self.cancelled(requester, CapacityPart::Whole));
+        }
         // Not in a closure, which the compiler may leave out of line.
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(None);
@@ -393,22 +390,21 @@ impl FifoLock {
         match self.0.lock_if_free() {
             Some(mut state) => {
                 state.source().assign_plainly(owner, call_site, thread);
-                Ok(self.0.take(&mut state, RequestLimit::OfTheLock, || None))
+                Ok(self.0.take(&mut state, None, || None))
             }
-            None => self.grant_plainly(&owner, call_site, bound),
+            None => self.wait_plainly(&owner, call_site, bound),
         }
     }
 
     #[cold]
-    fn grant_plainly(
+    fn wait_plainly(
         &self,
         owner: &OwnerId,
         call_site: &'static Location<'static>,
         bound: bool,
     ) -> Result<Grant, LockError> {
-        let options = AcquireOptions::new();
-        let requester = options.requester(owner, call_site, false);
-        self.wait_in_queue(&Requester { bound, ..requester }, &options)
+        let requester = PLAIN.requester(owner, call_site, false);
+        self.wait_in_queue(&Requester { bound, ..requester }, &PLAIN)
     }
 
     /// As [`grant_in_queue`](Self::grant_in_queue) in a thread, apart from the code of callers that
@@ -438,19 +434,19 @@ impl FifoLock {
             requester,
             (options, how),
             work,
-            |state, now, request| {
-                if state.held().is_none() {
+            |state, request| {
+                if state.shown.is_none() {
                     state.source().assign(requester);
                     let grant = self.0.take(state, requester.hold_limit, || None);
                     return Ok(Requested::Granted(grant));
                 }
                 let (owner, part) = (requester.owner, CapacityPart::Whole);
-                state.refuse_reentry(owner, requester.thread, part, now)?;
+                state.refuse_reentry(owner, requester.thread, part)?;
                 if !how.may_wait(state.waiting()) {
-                    return Err(state.refuse_wait(owner, part, how, None, now));
+                    return Err(state.refuse_wait(owner, part, how, None));
                 }
                 let request = Arc::clone(request);
-                let waiting_at = state.join_queue(request, how.priority, None, now);
+                let waiting_at = state.join_queue(request, how.priority, None);
                 Ok(Requested::Waits(waiting_at))
             },
         );
@@ -466,20 +462,18 @@ impl FifoLock {
         requester: &Requester<'_>,
         (options, how): (&AcquireOptions, HowToWait),
         work: &mut Option<W>,
-        ask: impl FnOnce(
-            &mut LockState,
-            MonotonicTime,
-            &Arc<Request<W>>,
-        ) -> Result<Requested, LockError>,
+        ask: impl FnOnce(&mut LockState, &Arc<Request<W>>) -> Result<Requested, LockError>,
     ) -> Result<(Answer<W::Reply>, bool), LockError> {
         let shared = &self.0;
-        let attended = waits_as.attend(shared, !how.is_at_once());
-        attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        if waits_as == WaiterKind::Task {
+            let attended = waits_as.attend(shared, !how.is_at_once());
+            attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
+        }
         let waits = Some((waits_as, how.deadline));
         let request = Arc::new(Request::new(requester, work.take(), waits));
-        let asked = shared.step(|state, now| match ask(state, now, &request) {
+        let asked = shared.step(|state| match ask(state, &request) {
             Ok(Requested::Waits(waiting_at)) => {
-                ControlFlow::Continue(shared.wait_as(state, waiting_at, waits_as, how, now))
+                ControlFlow::Continue(shared.wait_as(state, waiting_at, waits_as, how))
             }
             Ok(Requested::Granted(grant)) => ControlFlow::Break(Ok(grant)),
             Err(error) => ControlFlow::Break(Err(error)),
@@ -498,14 +492,14 @@ impl FifoLock {
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
         // of this thread.
-        let (outcome, left) = request.open(answered);
-        *work = left;
+        let Answered(outcome, spent) = answered;
+        *work = spent.or_else(|| request.take_work());
         match outcome {
             RequestOutcome::OfTheLock(granted) => {
                 let grant = granted.map_err(|error| *error)?;
                 if waits_as == WaiterKind::Task {
                     // The task knows of it now.
-                    self.0.step(|state, _| {
+                    self.0.step(|state| {
                         let hold = state.hold_of(grant.id());
                         hold.map(|hold| hold.source.untaken = false)
                     });
@@ -527,8 +521,7 @@ impl FifoLock {
     /// The caller numbers its changes, because threads may bring them in another order than that in
     /// which it decided on them: one that comes after a later one has no effect.
     pub fn set_closed(&self, change: u64, by: Option<(&OwnerId, &'static Location<'static>)>) {
-        self.0
-            .hand_on(|state, now| state.set_closed(change, by, now));
+        self.0.hand_on(|state| state.set_closed(change, by));
     }
 
     /// Options of a lock that requests pass after this one: with its clock, reports, and its limit
@@ -548,7 +541,7 @@ impl FifoLock {
 
     /// Describes the requests for the whole lock, and those for nodes.
     pub fn request_stats(&self) -> [RequestStats; 2] {
-        self.0.step(|state, now| state.request_stats(now))
+        self.0.step(|state| state.request_stats())
     }
 
     /// Returns a handle that does not keep the lock.
@@ -558,7 +551,7 @@ impl FifoLock {
 
     /// Returns the timeout of requests that set none.
     pub fn timeout(&self) -> Option<Duration> {
-        self.0.timeout.get()
+        self.0.timeout()
     }
 
     /// Returns the clock of the lock.
@@ -571,15 +564,14 @@ impl FifoLock {
     #[inline]
     pub fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
-            self.0
-                .hand_on(move |state, now| state.release_or_defer(id, now));
+            self.0.hand_on(move |state| state.release_or_defer(id));
         }
     }
 
     /// Opens a transaction under a grant that its holder releases, and returns the owner.
     pub fn join_grant(&self, id: LockId) -> Result<(OwnerId, Grant), JoinError> {
         let thread = thread_number();
-        self.0.step(|state, _| state.join_grant(id, thread))
+        self.0.step(|state| state.join_grant(id, thread))
     }
 
     /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
@@ -587,8 +579,7 @@ impl FifoLock {
     #[inline]
     pub fn leave_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
-            self.0
-                .hand_on(move |state, now| state.leave_grant(id, now, None));
+            self.0.hand_on(move |state| state.leave_grant(id, None));
         }
     }
 
@@ -606,12 +597,10 @@ impl FifoLock {
             WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
             WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),
         };
-        let reports = {
-            let mut batch = Batch::new(limit, &self.0.wake_chain);
-            self.serve(grant.id(), &mut batch, kind, |_| ());
-            batch.take_reports()
-        };
-        reports.into_iter().for_each(|next| self.0.deliver(next));
+        let mut batch = Batch::new(limit, &self.0.wake_chain);
+        self.serve(grant.id(), &mut batch, kind, |_| ());
+        let reports = batch.end().into_iter();
+        reports.for_each(|next| self.0.deliver(next));
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -628,25 +617,23 @@ impl FifoLock {
         };
         prepare(&*request);
         let this = thread_number();
-        let now = self.0.step(|state, now| {
+        let now = self.0.step(|state| {
             state.bind(grant.id(), this);
-            now
+            state.now
         });
         let after = request.after_keeper();
-        let reports = {
-            let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
-            batch.goes_on(now);
-            batch.serve(request, grant, now);
-            if !self.0.release(grant.id(), true) {
-                self.serve(grant.id(), &mut batch, CombinerKind::Keeper, prepare);
-            }
-            if batch.drops_work() {
-                // The work may have the last handle of its store, whose end waits for its journal.
-                thread.hand_over();
-            }
-            batch.take_reports()
-        };
-        reports.into_iter().for_each(|next| self.0.deliver(next));
+        let mut batch = Batch::new(self.0.batch, &self.0.wake_chain);
+        batch.goes_on(now);
+        batch.serve(request, grant, now);
+        if !self.0.release(grant.id(), true) {
+            self.serve(grant.id(), &mut batch, CombinerKind::Keeper, prepare);
+        }
+        if batch.drops_work() {
+            // The work may have the last handle of its store, whose end waits for its journal.
+            thread.hand_over();
+        }
+        let reports = batch.end().into_iter();
+        reports.for_each(|next| self.0.deliver(next));
         if let Some(after) = after {
             after(thread);
         }
@@ -655,7 +642,7 @@ impl FifoLock {
     /// Binds a grant of a task to the thread that polls it, for work that ends with this poll.
     pub fn bind(&self, grant: Grant) {
         let this = thread_number();
-        self.0.step(|state, _| state.bind(grant.id(), this));
+        self.0.step(|state| state.bind(grant.id(), this));
     }
 
     /// Lets the thread of a grant request the lock again, and wait.
@@ -668,7 +655,7 @@ impl FifoLock {
     #[inline(always)]
     fn serve(
         &self,
-        ending: LockId,
+        mut ending: LockId,
         batch: &mut Batch<'_>,
         kind: CombinerKind,
         mut prepare: impl FnMut(&dyn Waiting),
@@ -677,15 +664,14 @@ impl FifoLock {
             thread: thread_number(),
             kind,
         };
-        let mut ending = ending;
         loop {
-            let (next, now) = self.0.step(|state, now| {
-                let combiner = batch.goes_on(now).then_some(combiner);
-                let next = state.leave_grant(ending, now, combiner);
+            let (next, now) = self.0.step(|state| {
+                let combiner = batch.goes_on(state.now).then_some(combiner);
+                let next = state.leave_grant(ending, combiner);
                 if let Some(AfterUnlock::Serve(..)) = next {
                     batch.hold_back(&mut state.outbox);
                 }
-                (next, now)
+                (next, state.now)
             });
             match next {
                 Some(AfterUnlock::Serve(request, grant)) => {
@@ -706,15 +692,17 @@ impl FifoLock {
     /// grant has already ended.
     #[inline]
     pub fn seal(&self, grant: Grant) -> bool {
-        match grant.limited {
-            true => self.0.step(|state, _| state.seal(grant.id())),
-            false => self.is_granted(grant),
-        }
+        self.is_granted(grant) && (!grant.limited || self.seal_in_step(grant.id()))
+    }
+
+    #[inline(never)]
+    fn seal_in_step(&self, id: LockId) -> bool {
+        self.0.step(|state| state.seal(id))
     }
 
     /// Returns the request for which a grant was revoked, if that is one of the last revocations.
     pub fn revoked_for(&self, id: LockId) -> Option<Box<QueueEntry>> {
-        self.0.step(|state, _| state.revoked_for(id))
+        self.0.step(|state| state.revoked_for(id))
     }
 
     /// Whether a grant is still held.
@@ -725,22 +713,15 @@ impl FifoLock {
 
     #[inline(never)]
     fn is_granted_in_step(&self, id: LockId) -> bool {
-        self.0.step(|state, _| state.hold_of(id).is_some())
+        self.0.step(|state| state.hold_of(id).is_some())
     }
 
-    #[inline(always)]
-    pub(super) fn refuse_cancelled(
-        &self,
-        requester: &Requester<'_>,
-        options: &AcquireOptions,
-        part: CapacityPart,
-    ) -> Result<(), LockError> {
-        if !options.is_cancelled() {
-            return Ok(());
-        }
+    /// Counts a request whose token is cancelled, and returns its error.
+    #[cold]
+    pub(super) fn cancelled(&self, requester: &Requester<'_>, part: CapacityPart) -> LockError {
         let mut state = self.0.state.lock();
         state.recorder_of(part).counts.total_cancellations += 1;
-        Err(LockError::cancelled(requester.owner))
+        LockError::cancelled(requester.owner)
     }
 }
 

@@ -1,7 +1,7 @@
 //! The part of a lock's state that changes without its mutex.
 
 use std::num::NonZeroU64;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 
 use crate::id::LockId;
 use crate::sync::AtomicU64;
@@ -37,18 +37,18 @@ impl Word {
     /// Whether the lock is free and open. The answer `false` may be out of date.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
-        self.0.load(Ordering::Acquire) == FREE
+        self.0.load(Acquire) == FREE
     }
 
     /// Whether a request holds the lock, or nodes.
     pub(super) fn is_held(&self) -> bool {
-        !matches!(self.0.load(Ordering::Acquire), FREE | CLOSED)
+        !matches!(self.0.load(Acquire), FREE | CLOSED)
     }
 
     /// Whether the request holds the whole lock. Called on the lock that issued the id.
     #[inline]
     pub(crate) fn is_held_by(&self, id: LockId) -> bool {
-        self.0.load(Ordering::Acquire) >> NUMBER == id.number
+        self.0.load(Acquire) >> NUMBER == id.number
     }
 
     /// Sets the holder. Requires the mutex, and a word that is free or pinned.
@@ -56,31 +56,22 @@ impl Word {
     pub(super) fn set(&self, held: Option<HeldWord>) {
         // Release: a thread that finds the lock free without the mutex must see what was done under
         // it.
-        self.0
-            .store(held.map_or(FREE, |held| held.0.get()), Ordering::Release);
+        self.0.store(held.map_or(FREE, HeldWord::get), Release);
     }
 
-    /// Makes the present hold end under the mutex. Requires the mutex; `false` if the lock is free.
-    pub(super) fn pin(&self) -> bool {
-        let mut word = self.0.load(Ordering::Acquire);
-        while word != FREE && word & PINNED == 0 {
-            // Only the end of the hold can come in between, so this loops twice at most.
-            let pinned = word | PINNED;
-            let swapped =
-                self.0
-                    .compare_exchange(word, pinned, Ordering::AcqRel, Ordering::Acquire);
-            word = swapped.map_or_else(|found| found, |_| pinned);
-        }
-        word != FREE
-    }
-
-    /// Ends a hold that is not pinned.
-    #[inline]
-    pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        let held = HeldWord::encode(id.number, transaction, false);
+    /// Makes the present hold end under the mutex. Requires the mutex; `false` if it has ended.
+    pub(super) fn pin(&self, held: HeldWord) -> bool {
+        // Without the mutex, only the end of the hold can come in between.
+        let (word, pinned) = (held.get(), held.pinned().get());
         self.0
-            .compare_exchange(held, FREE, Ordering::Release, Ordering::Relaxed)
+            .compare_exchange(word, pinned, AcqRel, Acquire)
             .is_ok()
+    }
+
+    /// Ends the caller's own hold, if this is its word: it is not pinned then.
+    #[inline]
+    pub(super) fn release(&self, own: u64) -> bool {
+        self.0.compare_exchange(own, FREE, Release, Relaxed).is_ok()
     }
 }
 
@@ -98,7 +89,7 @@ impl HeldWord {
 
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Option<Self> {
-        NonZeroU64::new(Self::encode(number, transaction, pinned)).map(Self)
+        NonZeroU64::new(encode(number, transaction, pinned)).map(Self)
     }
 
     #[must_use]
@@ -113,8 +104,13 @@ impl HeldWord {
     }
 
     #[inline]
-    fn encode(number: u64, transaction: bool, pinned: bool) -> u64 {
-        let flags = u64::from(transaction) * TRANSACTION + u64::from(pinned) * PINNED;
-        (number << NUMBER) | flags
+    fn get(self) -> u64 {
+        self.0.get()
     }
+}
+
+/// Returns the word of a hold.
+#[inline]
+pub(super) fn encode(number: u64, transaction: bool, pinned: bool) -> u64 {
+    (number << NUMBER) | (u64::from(transaction) * TRANSACTION) | (u64::from(pinned) * PINNED)
 }

@@ -154,8 +154,7 @@ impl Grant {
     /// Returns the id of the granted request.
     #[inline(always)]
     pub fn id(&self) -> LockId {
-        let Self { number, lock, .. } = *self;
-        LockId { number, lock }
+        LockId::new(self.number, self.lock)
     }
 }
 

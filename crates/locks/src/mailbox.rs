@@ -59,8 +59,7 @@ impl<O: Send + 'static> Mailbox<O> {
 
     /// Answers the waiter. Called once, and without the mutex of the queue.
     pub fn answer(&self, outcome: O) {
-        let rest = self.leave(outcome);
-        self.wake(rest);
+        self.wake(self.leave(outcome));
     }
 
     /// Leaves the answer. Returns whether the waiter must be woken.

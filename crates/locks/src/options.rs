@@ -48,8 +48,8 @@ pub struct AcquireOptions {
 
 /// [`AcquireOptions::new`], for requests that set none.
 pub(super) static PLAIN: AcquireOptions = AcquireOptions {
-    wait: RequestLimit::OfTheLock,
-    hold: RequestLimit::OfTheLock,
+    wait: None,
+    hold: None,
     cancel: None,
     queue_bound: None,
     label: None,
@@ -59,25 +59,9 @@ pub(super) static PLAIN: AcquireOptions = AcquireOptions {
     priority: Priority::Normal,
 };
 
-/// A limit of one request, such as its timeout.
-#[derive(Clone, Copy, Debug, Default)]
+/// A limit of one request, such as its timeout, or that it has none. `None` for that of the lock.
 #[doc(hidden)]
-pub enum RequestLimit {
-    #[default]
-    OfTheLock,
-    Of(Option<Duration>),
-}
-
-impl RequestLimit {
-    /// Returns the limit; `of_the_lock` is the lock's own.
-    #[inline(always)]
-    pub(super) fn or(self, of_the_lock: Option<Duration>) -> Option<Duration> {
-        match self {
-            Self::OfTheLock => of_the_lock,
-            Self::Of(limit) => limit,
-        }
-    }
-}
+pub type RequestLimit = Option<Option<Duration>>;
 
 /// Options of a new lock.
 ///
@@ -241,13 +225,13 @@ impl AcquireOptions {
 
     /// Sets the timeout of the request. Zero: it does not wait.
     pub fn timeout(mut self, limit: Duration) -> Self {
-        self.wait = RequestLimit::Of(Some(limit));
+        self.wait = Some(Some(limit));
         self
     }
 
     /// Lets the request wait without limit.
     pub fn no_timeout(mut self) -> Self {
-        self.wait = RequestLimit::Of(None);
+        self.wait = Some(None);
         self
     }
 
@@ -277,13 +261,13 @@ impl AcquireOptions {
     /// # Ok::<(), doclock_locks::LockError>(())
     /// ```
     pub fn hold_limit(mut self, limit: Duration) -> Self {
-        self.hold = RequestLimit::Of(Some(limit));
+        self.hold = Some(Some(limit));
         self
     }
 
     /// Lets the request hold the lock without limit, whatever the hold limit of the lock.
     pub fn no_hold_limit(mut self) -> Self {
-        self.hold = RequestLimit::Of(None);
+        self.hold = Some(None);
         self
     }
 
@@ -381,7 +365,7 @@ impl AcquireOptions {
 
     /// Returns the timeout of the request; `of_the_lock` is the lock's own.
     pub fn limit(&self, of_the_lock: Option<Duration>) -> Option<Duration> {
-        self.wait.or(of_the_lock)
+        self.wait.unwrap_or(of_the_lock)
     }
 
     /// Returns how the request waits. Its timeout begins now, unless it may not wait: that needs no

@@ -69,13 +69,6 @@ impl RequestSource {
         }
     }
 
-    #[inline]
-    pub(super) fn of(requester: &Requester<'_>) -> Self {
-        let mut source = Self::vacant();
-        source.assign(requester);
-        source
-    }
-
     /// Describes another request of the same owner.
     pub fn requester(&self) -> Requester<'_> {
         Requester {
@@ -85,7 +78,7 @@ impl RequestSource {
             thread: self.thread,
             bound: true,
             transaction: self.transaction,
-            hold_limit: RequestLimit::OfTheLock,
+            hold_limit: None,
         }
     }
 
@@ -229,7 +222,14 @@ impl RequestHead {
     ) -> Self {
         let deadline = waits.and_then(|(_, deadline)| deadline);
         Self {
-            source: RequestSource::of(requester),
+            source: RequestSource {
+                thread: if requester.bound { requester.thread } else { 0 },
+                transaction: requester.transaction,
+                untaken: false,
+                call_site: requester.call_site,
+                owner: requester.owner.clone(),
+                label: requester.label.cloned(),
+            },
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: match waits {
@@ -270,8 +270,7 @@ impl<R: Waiting + ?Sized, L> Waiter<R, L> {
     }
 
     fn id(&self, lock: u32) -> LockId {
-        let number = self.number;
-        LockId { number, lock }
+        LockId::new(self.number, lock)
     }
 
     /// Describes it at this position; 1 is the head of the queue.
@@ -371,10 +370,10 @@ pub(super) struct Request<W: QueuedWork> {
 }
 
 /// The outcome of a request, and what is left of the work that another thread has run.
-pub(super) struct Answered<W: QueuedWork> {
-    outcome: RequestOutcome<W::Reply>,
-    spent: Option<W>,
-}
+pub(super) struct Answered<W: QueuedWork>(
+    pub(super) RequestOutcome<W::Reply>,
+    pub(super) Option<W>,
+);
 
 impl<W: QueuedWork> Request<W> {
     pub(super) fn new(
@@ -399,15 +398,8 @@ impl<W: QueuedWork> Request<W> {
         self.work.lock().take()
     }
 
-    /// Returns the outcome, and the work or what is left of it.
-    pub(super) fn open(&self, answered: Answered<W>) -> (RequestOutcome<W::Reply>, Option<W>) {
-        let Answered { outcome, spent } = answered;
-        (outcome, spent.or_else(|| self.take_work()))
-    }
-
     pub(super) fn answer(&self, outcome: RequestOutcome<W::Reply>) {
-        let spent = None;
-        self.mailbox.answer(Answered { outcome, spent });
+        self.mailbox.answer(Answered(outcome, None));
     }
 }
 
@@ -452,8 +444,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
             Ok(reply) => RequestOutcome::Done(reply),
             Err(panic) => RequestOutcome::Panicked(panic),
         };
-        let spent = Some(work);
-        self.mailbox.leave(Answered { outcome, spent })
+        self.mailbox.leave(Answered(outcome, Some(work)))
     }
 
     fn after_keeper(&self) -> Option<LeftWork> {

@@ -18,7 +18,7 @@ pub(super) struct Sampling {
 }
 
 /// A grant that is measured, and how many it stands for.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     pub(super) at: MonotonicTime,
     pub(super) weight: u16,
@@ -63,26 +63,27 @@ impl Sampling {
     }
 }
 
-/// When a hold began. Plain fields, each written in place, like
-/// [`RequestSource::assign`](super::request::RequestSource::assign).
+/// When a hold began.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldStart {
-    at: MonotonicTime,
+    pub(super) at: MonotonicTime,
     /// How many holds this one stands for in the metrics. Zero if the clock was not read.
-    weight: u16,
+    pub(super) weight: u16,
     /// Whether the hold began at that moment, and not at some time before.
     pub(super) exact: bool,
 }
 
 impl HoldStart {
     #[inline(always)]
-    pub(super) fn begin(&mut self, measured: Option<Measured>) {
-        self.exact = measured.is_some();
-        self.weight = 0;
-        if let Some(measured) = measured {
-            self.at = measured.at;
-            self.weight = measured.weight;
-        }
+    pub(super) fn of(measured: Option<Measured>) -> Self {
+        let exact = measured.is_some();
+        let Measured { at, weight } = measured.unwrap_or_default();
+        Self { at, weight, exact }
+    }
+
+    /// A hold that begins now.
+    pub(super) fn now(now: MonotonicTime) -> Self {
+        Self::of(Some(Measured::once(now)))
     }
 
     /// Whether the clock was read: when the hold began, or when a thread inspected it first.
@@ -104,9 +105,7 @@ impl HoldStart {
     /// Records an inspection of the hold. For an unmeasured hold, the first one is a lower bound of
     /// its length.
     pub(super) fn observe(&mut self, now: MonotonicTime) {
-        if !self.is_known() {
-            (self.at, self.weight) = (now, 1);
-        }
+        (self.at, self.weight) = self.known().unwrap_or((now, 1));
     }
 }
 

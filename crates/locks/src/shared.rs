@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
-use super::holder_word::{HeldWord, Word};
+use super::holder_word::{HeldWord, Word, encode};
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
@@ -18,10 +18,11 @@ use super::sampling::Measured;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
 use super::wait::{HowToWait, Look, Reason, Wait, WaitQueue, WaiterKind, call_keeper};
 use super::wake_chain::WakeChain;
-use super::{AcquireOptions, Grant, nanos};
+use super::{AcquireOptions, Grant};
 use crate::id::LockId;
+use crate::packed::PackedDuration;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
-use crate::time::{Clock, Deadline, MonotonicTime};
+use crate::time::{Clock, Deadline};
 
 /// In this order, from the beginning of a cache line: the word, the mutex and the fields that a
 /// request uses are side by side. Requesting and granting threads take these lines from each
@@ -30,8 +31,9 @@ use crate::time::{Clock, Deadline, MonotonicTime};
 pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
-    /// From here on read-only, except for rare cases.
-    pub(super) timeout: DefaultTimeout,
+    /// The [packed](PackedDuration) timeout of requests that set none. Read without the mutex, so
+    /// that deadlines are computed outside it. From here on read-only, except for rare cases.
+    pub(super) timeout: AtomicU64,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
     /// The lock's number, a part of its ids.
@@ -48,7 +50,11 @@ pub(super) struct LockShared {
 
 impl LockShared {
     pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
-        options.how_to_wait(self.timeout.get(), self.queue_bound, &self.clock)
+        options.how_to_wait(self.timeout(), self.queue_bound, &self.clock)
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        PackedDuration::unpack(self.timeout.load(Ordering::Relaxed))
     }
 
     pub(super) fn wait_as(
@@ -57,61 +63,40 @@ impl LockShared {
         waiting_at: RequestPosition,
         waits_as: WaiterKind,
         how: HowToWait,
-        now: MonotonicTime,
     ) -> Wait<RequestPosition> {
-        let ends = waits_as.ended_by_keeper(how.deadline).and_then(|deadline| {
+        let looks = state.next_look;
+        if waits_as == WaiterKind::Task
+            && let Some(deadline) = waits_as.ended_by_keeper(how.deadline)
+        {
             state.tasks_wait = true;
-            state.look_no_later_than(deadline)
-        });
-        // The keeper finds which hold is already overdue.
-        let due = state.due_for(waiting_at, now);
-        let look = due.and_then(|due| state.look_no_later_than(due));
-        state.begin_episode();
-        let looks = [ends, look, state.watch_slow(now)];
+            state.look_no_later_than(deadline);
+        }
+        if state.had_limits
+            && let Some(due) = state.due_for(waiting_at)
+        {
+            // The keeper finds which hold is already overdue.
+            state.look_no_later_than(due);
+        }
+        if state.observed.is_some() {
+            state.begin_episode();
+        }
         Wait {
             ticket: waiting_at,
             deadline: how.deadline,
             spins: state.pace.spins(how.limit()),
-            keeper_looks: looks.into_iter().flatten().min(),
+            keeper_looks: (state.next_look < looks).then_some(state.next_look),
         }
-    }
-
-    /// Locks the state and pins the holder: no other thread changes the word until the mutex is
-    /// free again.
-    pub(super) fn enter(&self) -> (MutexGuard<'_, { rank::LOCK }, LockState>, MonotonicTime) {
-        let mut state = self.state.lock();
-        if let Some(held) = state.shown
-            && !held.is_pinned()
-        {
-            if self.word.pin() {
-                state.shown = Some(held.pinned());
-            } else {
-                state.shown = None;
-                state.settle();
-            }
-        }
-        // Read under the mutex, so that no hold begins before the previous one ended.
-        let now = self.clock.now();
-        state.observe(now);
-        (state, now)
     }
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
-    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
-        let watched = |state: &mut LockState, now| {
-            let result = step(state, now);
-            if let Some(deadline) = state.watch_slow(now) {
-                state.outbox.push(AfterUnlock::Look(deadline));
-            }
-            result
-        };
-        self.step_and(watched, drop)
+    pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
+        self.step_and(step, false)
     }
 
     /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
     /// thread that waits for the state meanwhile gets it next, before this one can lock it again.
-    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
-        self.step_and(step, unlock_fair)
+    pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
+        self.step_and(step, true)
     }
 
     /// Reads the requests in the queue, in order and each with its position, one page after the
@@ -119,24 +104,24 @@ impl LockShared {
     /// `first`, whose result this returns, too.
     pub(super) fn read_queue<T, I>(
         &self,
-        first: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-        mut item: impl FnMut(&LockState, QueuedAt<'_>, MonotonicTime) -> I,
+        first: impl FnOnce(&mut LockState) -> T,
+        mut item: impl FnMut(&LockState, QueuedAt<'_>) -> I,
     ) -> (T, Vec<I>) {
         let mut listed = 0;
-        let mut page = |state: &LockState, after, now| {
+        let mut page = |state: &LockState, after| {
             let (page, next) = state.queue.page(after, PAGE);
             let page = page.into_iter().map(|(ticket, waiter)| {
                 listed += 1;
-                item(state, (ticket, waiter, listed), now)
+                item(state, (ticket, waiter, listed))
             });
             (page.collect::<Vec<_>>(), next)
         };
-        let (result, (mut list, mut next)) = self.step_fair(|state, now| {
-            let result = first(state, now);
-            (result, page(state, None, now))
+        let (result, (mut list, mut next)) = self.step_fair(|state| {
+            let result = first(state);
+            (result, page(state, None))
         });
         while next.is_some() {
-            let (items, after) = self.step_fair(|state, now| page(state, next, now));
+            let (items, after) = self.step_fair(|state| page(state, next));
             // Without the mutex, because a long list may move.
             list.extend(items);
             next = after;
@@ -145,22 +130,42 @@ impl LockShared {
     }
 
     #[inline(always)]
-    fn step_and<'s, T>(
-        &'s self,
-        step: impl FnOnce(&mut LockState, MonotonicTime) -> T,
-        let_go: impl FnOnce(MutexGuard<'s, { rank::LOCK }, LockState>),
-    ) -> T {
-        let (mut state, now) = self.enter();
-        let result = step(&mut state, now);
+    fn step_and<T>(&self, step: impl FnOnce(&mut LockState) -> T, is_fair: bool) -> T {
+        let mut state = self.state.lock();
+        // Pins the holder: no other thread changes the word until the mutex is free again.
+        if let Some(held) = state.shown
+            && !held.is_pinned()
+        {
+            if self.word.pin(held) {
+                state.shown = Some(held.pinned());
+            } else {
+                state.shown = None;
+                state.settle();
+            }
+        }
+        // Read under the mutex, so that no hold begins before the previous one ended.
+        state.now = self.clock.now();
+        state.observe();
+        let result = step(&mut state);
+        if !is_fair
+            && state.observed.is_some()
+            && let Some(deadline) = state.watch_slow()
+        {
+            state.outbox.push(AfterUnlock::Look(deadline));
+        }
         let held = state.held();
         if held != state.shown {
-            self.show(&mut state, held);
+            state.shown = held;
+            self.word.set(held);
         }
         let outbox = match state.outbox.is_empty() {
             true => None,
             false => Some(std::mem::take(&mut state.outbox)),
         };
-        let_go(state);
+        match is_fair {
+            true => unlock_fair(state),
+            false => drop(state),
+        }
         let outbox = outbox.into_iter().flatten();
         outbox.for_each(|next| self.deliver(next));
         result
@@ -200,12 +205,6 @@ impl LockShared {
         }
     }
 
-    #[inline(always)]
-    pub(super) fn show(&self, state: &mut LockState, held: Option<HeldWord>) {
-        state.shown = held;
-        self.word.set(held);
-    }
-
     /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
     /// that a request held it a moment ago.
     #[inline(always)]
@@ -223,10 +222,7 @@ impl LockShared {
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
     #[inline(never)]
-    pub(super) fn hand_on(
-        &self,
-        step: impl FnOnce(&mut LockState, MonotonicTime) -> Option<AfterUnlock>,
-    ) {
+    pub(super) fn hand_on(&self, step: impl FnOnce(&mut LockState) -> Option<AfterUnlock>) {
         if let Some(next) = self.step(step) {
             self.deliver(next);
         }
@@ -240,7 +236,7 @@ impl LockShared {
         hold_limit: RequestLimit,
         scope: impl FnOnce() -> Option<Scope>,
     ) -> Grant {
-        let (measured, overdue) = match state.hold_limit_of(hold_limit) {
+        let (measured, overdue) = match state.limit_of(hold_limit) {
             None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => {
                 let now = self.clock.now();
@@ -248,15 +244,16 @@ impl LockShared {
             }
         };
         let grant = state.take(scope, measured, overdue);
-        let held = state.held();
-        self.show(state, held);
+        let transaction = state.source().transaction;
+        state.shown = HeldWord::by(grant.number, transaction, measured.is_some());
+        self.word.set(state.shown);
         grant
     }
 
     /// Ends a hold for which no request waits and which is not measured.
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        id.lock == self.lock && self.word.release(id, transaction)
+        id.lock == self.lock && self.word.release(encode(id.number, transaction, false))
     }
 }
 
@@ -268,29 +265,6 @@ impl WeakLock {
     /// Returns the lock, if it still exists.
     pub fn upgrade(&self) -> Option<FifoLock> {
         self.0.upgrade().map(FifoLock)
-    }
-}
-
-/// The default timeout of requests. Read without the mutex, so that deadlines are computed outside
-/// it.
-pub(super) struct DefaultTimeout(AtomicU64);
-
-impl DefaultTimeout {
-    /// In nanoseconds. A duration beyond 500 years counts as this, which is no limit.
-    const NONE: u64 = u64::MAX;
-
-    pub(super) fn new(limit: Option<Duration>) -> Self {
-        Self(AtomicU64::new(limit.map_or(Self::NONE, nanos)))
-    }
-
-    pub(super) fn get(&self) -> Option<Duration> {
-        let nanos = self.0.load(Ordering::Relaxed);
-        (nanos != Self::NONE).then(|| Duration::from_nanos(nanos))
-    }
-
-    pub(super) fn set(&self, limit: Option<Duration>) {
-        let nanos = limit.map_or(Self::NONE, nanos);
-        self.0.store(nanos, Ordering::Relaxed);
     }
 }
 
@@ -306,7 +280,7 @@ impl WaitQueue for LockShared {
     }
 
     fn withdraw(&self, waiting_at: RequestPosition, reason: Reason) {
-        self.step(|state, now| state.withdraw(waiting_at, reason, now));
+        self.step(|state| state.withdraw(waiting_at, reason));
     }
 
     fn keeper(&self) -> &KeeperSlot {
@@ -315,7 +289,7 @@ impl WaitQueue for LockShared {
 
     fn abandon(&self, waiting_at: RequestPosition) {
         // Dropped when the mutex is free.
-        let _request = self.step(|state, now| state.abandon(waiting_at, now));
+        let _request = self.step(|state| state.abandon(waiting_at));
     }
 
     fn check_waits_and_holds(&self, look: &mut Look<'_, RequestPosition>) {
@@ -334,23 +308,23 @@ impl WaitQueue for LockShared {
         drop(state);
         let has_passed = |overdue| self.clock.until(overdue).is_none();
         let mut left = None;
-        let waits = self.step_fair(|state, now| {
-            state.revoke_overdue(now, has_passed);
-            state.look_at_slow(&mut left, now)
+        let waits = self.step_fair(|state| {
+            state.revoke_overdue(has_passed);
+            state.look_at_slow(&mut left)
         });
         if tasks_wait || waits.is_some() {
             let (_, reports) = self.read_queue(
-                |_, _| (),
-                |state, (ticket, waiter, position), now| {
+                |_| (),
+                |state, (ticket, waiter, position)| {
                     waiter.look_at(Some(ticket), look);
-                    state.look_at_wait((waiter, position), waits?, &mut left, now)
+                    state.look_at_wait((waiter, position), waits?, &mut left)
                 },
             );
             let reports = reports.into_iter().flatten();
             reports.for_each(|report| self.deliver(report));
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
-        self.step_fair(|state, now| {
+        self.step_fair(|state| {
             state
                 .waiters_for_nodes()
                 .for_each(|waiter| waiter.look_at(None, look));
@@ -359,7 +333,7 @@ impl WaitQueue for LockShared {
                 state.look_no_later_than(first);
             }
             if let Some(left) = left {
-                state.look_within(left, now);
+                state.look_within(left);
             }
             look.again_at(state.next_look);
         });

@@ -24,7 +24,7 @@ use super::node::{Granule, NodeWait, Scope};
 use super::options::RequestLimit;
 use super::report::SlowReport;
 use super::request::{LockOutcome, RequestSource, Waiter, Waiting};
-use super::sampling::{Measured, Pace, Sampling};
+use super::sampling::{HoldStart, Measured, Pace, Sampling};
 use super::stats::{LockStats, Recorder, Revocation};
 use super::wait::{HowToWait, Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
@@ -116,12 +116,14 @@ pub(super) struct LockState {
     /// Whether a request holds the whole of `queue`.
     held: bool,
     /// Whether any hold had a limit. Stays set.
-    had_limits: bool,
+    pub(super) had_limits: bool,
     /// Whether a task may wait that has a deadline.
     pub(super) tasks_wait: bool,
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
+    /// When the present step began, or the last one.
+    pub(super) now: MonotonicTime,
     pub(super) pace: Pace,
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
@@ -153,12 +155,16 @@ pub(super) const PAGE: usize = 32;
 impl LockState {
     pub(super) fn new(lock: u32, settings: &LockOptions, sampling: Sampling) -> Self {
         Self {
-            queue: Queue::new(Slots::new(CapacityPart::SLOTS), settings.overtaking),
+            queue: Queue::new(
+                Slots::new(CapacityPart::Whole as usize),
+                settings.overtaking,
+            ),
             held: false,
             holder: LockHolder::vacant(),
             shown: None,
             lock,
             requests: settings.last_number,
+            now: MonotonicTime::default(),
             last_token: settings.last_token,
             closing: None,
             revoked: VecDeque::new(),
@@ -185,13 +191,13 @@ impl LockState {
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
             self.recorder().counts.total_releases += 1;
-            self.queue.give_back(CapacityPart::Whole.weight());
+            self.queue.give_back(CapacityPart::Whole as usize);
         }
     }
 
     /// Records a look at the hold, which is the earliest known time of an unmeasured hold.
-    pub(super) fn observe(&mut self, now: MonotonicTime) {
-        self.holder.since.observe(now);
+    pub(super) fn observe(&mut self) {
+        self.holder.since.observe(self.now);
     }
 
     /// Returns the holder in the form of the lock's word.
@@ -206,7 +212,7 @@ impl LockState {
         // If no thread has looked since the hold began, no request waits and the lock was not
         // closed: its end needs no mutex.
         let pinned = hold.since.is_known();
-        HeldWord::by(hold.grant.id().number, hold.source.transaction, pinned)
+        HeldWord::by(hold.grant.number, hold.source.transaction, pinned)
     }
 
     #[inline(always)]
@@ -252,10 +258,7 @@ impl LockState {
     }
 
     fn id(&self, number: u64) -> LockId {
-        LockId {
-            number,
-            lock: self.lock,
-        }
+        LockId::new(number, self.lock)
     }
 
     /// Returns the description of the request, to write before [`LockState::take`]. Requires a
@@ -279,29 +282,36 @@ impl LockState {
             // queue's capacity.
             self.recorder().counts.total_releases += 1;
         } else {
-            let taken = self.queue.try_take(CapacityPart::Whole.weight());
+            let taken = self.queue.try_take(CapacityPart::Whole as usize);
             debug_assert!(taken, "free, but a request waits (queue, invariant 2)");
         }
         let scope = scope();
         if scope.is_some() || self.holder.more.scope.is_some() {
             self.holder.more.scope = scope;
         }
-        let id = self.next_id();
-        self.hold(id, measured, overdue)
+        self.requests += 1;
+        self.hold(self.requests, measured, overdue)
     }
 
     /// Makes the described request the holder.
     #[inline(always)]
-    fn hold(&mut self, id: LockId, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
+    fn hold(&mut self, number: u64, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.last_token += 1;
         self.recorder().counts.total_acquisitions += 1;
-        let token = FencingToken(self.last_token);
-        let grant = Grant::new(id, token, overdue.is_some());
+        let grant = Grant {
+            token: FencingToken(self.last_token),
+            number,
+            lock: self.lock,
+            limited: overdue.is_some(),
+        };
         self.holder.grant = grant;
-        self.holder.since.begin(measured);
+        let exact = measured.is_some();
+        let Measured { at, weight } = measured.unwrap_or_default();
+        self.holder.since = HoldStart { at, weight, exact };
         if overdue.is_some() || self.holder.more.overdue.is_some() {
             self.holder.more.overdue = overdue;
+            self.had_limits = true;
         }
         if self.holder.more.sealed || self.holder.more.joined.is_some() {
             (self.holder.more.sealed, self.holder.more.joined) = (false, None);
@@ -311,31 +321,35 @@ impl LockState {
 
     /// Ends the hold; the next request in the queue becomes the holder in the same step. The
     /// `combiner` runs its work, if there is a combiner and the work allows it.
-    fn end(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        self.recorder().counts.total_releases += 1;
-        self.observe_end(self.holder.grant.id(), TimelineOutcome::Released, now);
-        self.vacate(now, combiner)
+    fn end(&mut self, outcome: TimelineOutcome, combiner: Option<Combiner>) -> Option<AfterUnlock> {
+        if self.observed.is_some() {
+            self.observe_end(self.holder.grant.id(), outcome);
+        }
+        self.held = false;
+        let hold = self.holder.since.known();
+        let hold = hold.map(|(since, weight)| (self.now - since, weight));
+        let recorder = self.recorder();
+        recorder.counts.total_releases += u64::from(outcome == TimelineOutcome::Released);
+        if let Some((hold, weight)) = hold {
+            recorder.durations.record_hold(hold, weight);
+            self.pace.take_in(hold);
+        }
+        self.queue.give_back(CapacityPart::Whole as usize);
+        if self.closed().is_some() {
+            self.blocks_from_now();
+        }
+        self.grant_next(combiner)
     }
 
-    fn vacate(&mut self, now: MonotonicTime, combiner: Option<Combiner>) -> Option<AfterUnlock> {
-        self.held = false;
-        if let Some((since, weight)) = self.holder.since.known() {
-            let hold = now - since;
-            self.pace.take_in(hold);
-            self.recorder().durations.record_hold(hold, weight);
-        }
-        self.queue.give_back(CapacityPart::Whole.weight());
-        self.blocks_from_now(now);
-        self.grant_next(now, combiner)
+    /// As [`LockState::grant_next`], after a request has joined or left: the head may fit now.
+    fn serve_queue(&mut self) {
+        let next = self.grant_next(None);
+        self.outbox.extend(next);
     }
 
     /// Grants the lock unless it is closed: to the next request in the queue, or to all requests
     /// for nodes ahead of the first for the whole lock.
-    fn grant_next(
-        &mut self,
-        now: MonotonicTime,
-        combiner: Option<Combiner>,
-    ) -> Option<AfterUnlock> {
+    fn grant_next(&mut self, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         if self.closed().is_some() {
             return None;
         }
@@ -343,29 +357,34 @@ impl LockState {
             let mut waiter = self.queue.next()?;
             match waiter.more.nodes.take() {
                 None => break waiter,
-                Some(set) => self.admit(waiter, *set, now),
+                Some(set) => self.admit(waiter, *set),
             }
         };
         self.holder.more.scope = None;
-        self.observe_grant(&waiter, now);
-        let id = self.id(waiter.number);
-        self.metrics.durations.record_wait(now - waiter.since);
+        if self.observed.is_some() {
+            self.observe_grant(&waiter);
+        }
+        self.metrics.durations.record_wait(self.now - waiter.since);
         let request = waiter.request;
         debug_assert!(!self.held, "granted beside a holder");
         let combiner = combiner.filter(|combiner| combiner.runs(&*request));
         let head = request.head();
-        self.holder.source.assign(&head.source.requester());
+        self.holder.source.clone_from(&head.source);
         if let Some(combiner) = combiner {
             self.holder.source.thread = combiner.thread;
         }
-        let overdue = self.overdue(head.hold_limit, now);
+        let overdue = self.overdue(head.hold_limit);
         let measured = match combiner {
             // The combiner continues at once, and need not lock the mutex again for the metrics.
-            Some(_) if self.queue.is_empty() && overdue.is_none() => self.sampling.measure(|| now),
-            _ => Some(Measured::once(now)),
+            Some(_) if self.queue.is_empty() && overdue.is_none() => {
+                self.sampling.measure(|| self.now)
+            }
+            _ => Some(Measured::once(self.now)),
         };
-        let grant = self.hold(id, measured, overdue);
-        self.watch_holder(overdue);
+        let grant = self.hold(waiter.number, measured, overdue);
+        if let Some(overdue) = overdue {
+            self.watch_holder(overdue);
+        }
         Some(match combiner {
             Some(_) => AfterUnlock::Serve(request, grant),
             None if head.is_left_by_task() => AfterUnlock::Leave(request, grant),
@@ -379,16 +398,12 @@ impl LockState {
     // --- Ending ---
 
     /// Ends the grant if it has this id. Returns the outcome to deliver to the next holder.
-    pub(super) fn release(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Result<Option<AfterUnlock>, ReleaseError> {
+    pub(super) fn release(&mut self, id: LockId) -> Result<Option<AfterUnlock>, ReleaseError> {
         if let Some(hold) = self.hold_of(id) {
             return match hold.has_transaction() {
                 true => Err(ReleaseError::TransactionOpen { id }),
-                false if self.held => Ok(self.end(now, None)),
-                false => Ok(self.part_from_nodes(id, now)),
+                false if self.held => Ok(self.end(TimelineOutcome::Released, None)),
+                false => Ok(self.part_from_nodes(id)),
             };
         }
         if self.learn_of_revocation(id) {
@@ -403,25 +418,14 @@ impl LockState {
     }
 
     /// Ends the grant, or leaves that to the transaction that is open under it.
-    pub(super) fn release_or_defer(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Option<AfterUnlock> {
-        match self.release(id, now) {
-            Ok(next) => next,
-            Err(ReleaseError::TransactionOpen { .. }) => {
-                if let Some(joined) = &mut self.holder.more.joined {
-                    joined.last = true;
-                }
-                None
-            }
-            Err(
-                ReleaseError::Mismatch { .. }
-                | ReleaseError::NotHeld { .. }
-                | ReleaseError::Revoked { .. },
-            ) => None,
+    pub(super) fn release_or_defer(&mut self, id: LockId) -> Option<AfterUnlock> {
+        let released = self.release(id);
+        if let Err(ReleaseError::TransactionOpen { .. }) = released
+            && let Some(joined) = &mut self.holder.more.joined
+        {
+            joined.last = true;
         }
+        released.ok().flatten()
     }
 
     /// Opens a transaction under a grant that it does not own.
@@ -459,44 +463,43 @@ impl LockState {
     pub(super) fn leave_grant(
         &mut self,
         id: LockId,
-        now: MonotonicTime,
         combiner: Option<Combiner>,
     ) -> Option<AfterUnlock> {
         if !self.held {
-            return self.part_from_nodes(id, now);
+            return self.part_from_nodes(id);
         }
         let holder = self.holder_of(id)?;
         holder.more.sealed = false;
         match holder.more.joined.take() {
             Some(joined) if !joined.last => None,
-            _ => self.end(now, combiner),
+            _ => self.end(TimelineOutcome::Released, combiner),
         }
     }
 
     // --- Inspection ---
 
     /// Returns the holder; of several that share the lock, the first.
-    pub(super) fn current(&self, now: MonotonicTime) -> Option<LockInfo> {
+    pub(super) fn current(&self) -> Option<LockInfo> {
         // Some member holds all that it has requested: there is no cycle of waits.
-        Some(self.holds().next()?.info(now))
+        Some(self.holds().next()?.info(self.now))
     }
 
     /// Returns who keeps a request of a part waiting: a holder, or who closes the lock.
-    fn blocker_info(&self, part: CapacityPart, now: MonotonicTime) -> LockInfo {
+    fn blocker_info(&self, part: CapacityPart) -> LockInfo {
         let blocker = self.in_front_of(part).next();
-        let blocker = blocker.map(|blocker| blocker.info(now));
+        let blocker = blocker.map(|blocker| blocker.info(self.now));
         blocker.expect("the lock is held or closed while a request waits (queue, invariant 2)")
     }
 
-    pub(super) fn entries(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
+    pub(super) fn entries(&self) -> impl Iterator<Item = QueueEntry> {
         let waiting = self.queue.waiting().enumerate();
-        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, now))
+        waiting.map(move |(ahead, (_, waiter))| waiter.entry(self.lock, ahead + 1, self.now))
     }
 
     /// Returns metrics and state, without the list of waiting requests.
-    pub(super) fn stats(&self, now: MonotonicTime) -> LockStats {
-        let current_lock = self.current(now);
-        let of_requests = self.metrics.stats(now);
+    pub(super) fn stats(&self) -> LockStats {
+        let current_lock = self.current();
+        let of_requests = self.metrics.stats(self.now);
         LockStats {
             counters: of_requests.counters,
             last_revocations: of_requests.last_revocations,

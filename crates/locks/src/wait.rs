@@ -187,10 +187,7 @@ pub struct Wait<T> {
 impl WaiterKind {
     /// Returns the thread that would wait for itself; zero for a task.
     pub(super) fn thread(self) -> u64 {
-        match self {
-            Self::Thread => thread_number(),
-            Self::Task => 0,
-        }
+        (self == Self::Thread).then(thread_number).unwrap_or(0)
     }
 
     /// Returns the deadline of a wait that the keeper ends: that of a task, unless it ends at once.
@@ -209,20 +206,41 @@ impl WaiterKind {
         }
     }
 
+    /// Waits until the request has its outcome, which happens exactly once. A waiter that times out
+    /// withdraws its request and waits for the answer to that, so a grant that races it counts.
     #[doc(hidden)]
     pub async fn wait<Q: WaitQueue, W: Recipient>(
         self,
         queue: &Arc<Q>,
         waiter: &Arc<W>,
         cancel: Option<&CancelToken>,
-        wait: Wait<Q::Ticket>,
+        mut wait: Wait<Q::Ticket>,
     ) -> W::Outcome {
         if let Some(deadline) = wait.keeper_looks {
             call_keeper(queue, deadline);
         }
-        match self {
-            Self::Thread => self::wait(queue, waiter, cancel, wait),
-            Self::Task => TaskWait::begin(queue, waiter, cancel, wait).await,
+        if self == Self::Task {
+            return TaskWait::begin(queue, waiter, cancel, wait).await;
+        }
+        let ticket = wait.ticket;
+        let _attached = cancel.map(|token| attach(token, queue, ticket));
+        let _noted = Waits::in_queue(queue, Q::waits_for(ticket));
+        let clock = queue.clock();
+        let _listener = wait.deadline.filter(|_| clock.is_manual()).map(|_| {
+            let listener = Arc::new(ClockListener(Arc::clone(waiter)));
+            clock.listen(&listener);
+            listener
+        });
+        loop {
+            let deadline = wait.deadline.map(|(_, deadline)| deadline);
+            if let Some(outcome) = waiter.mailbox().wait_until(wait.spins, clock, deadline) {
+                return outcome;
+            }
+            wait.spins = 0;
+            if let Some((limit, _)) = wait.deadline.take() {
+                // Whatever the outcome will be, it is on its way.
+                queue.withdraw(ticket, Reason::Expired(limit));
+            }
         }
     }
 }
@@ -243,36 +261,6 @@ pub fn blocking<T>(code: impl Future<Output = T>) -> T {
     match pin!(code).poll(&mut context) {
         Poll::Ready(result) => result,
         Poll::Pending => unreachable!("code that waits as a thread is never pending"),
-    }
-}
-
-/// Waits until the request has its outcome, which happens exactly once. A waiter that times out
-/// withdraws its request and waits for the answer to that, so a grant that races it counts.
-fn wait<Q: WaitQueue, W: Recipient>(
-    queue: &Arc<Q>,
-    waiter: &Arc<W>,
-    cancel: Option<&CancelToken>,
-    mut wait: Wait<Q::Ticket>,
-) -> W::Outcome {
-    let ticket = wait.ticket;
-    let _attached = cancel.map(|token| attach(token, queue, ticket));
-    let _noted = Waits::in_queue(queue, Q::waits_for(ticket));
-    let clock = queue.clock();
-    let _listener = wait.deadline.filter(|_| clock.is_manual()).map(|_| {
-        let listener = Arc::new(ClockListener(Arc::clone(waiter)));
-        clock.listen(&listener);
-        listener
-    });
-    loop {
-        let deadline = wait.deadline.map(|(_, deadline)| deadline);
-        if let Some(outcome) = waiter.mailbox().wait_until(wait.spins, clock, deadline) {
-            return outcome;
-        }
-        wait.spins = 0;
-        if let Some((limit, _)) = wait.deadline.take() {
-            // Whatever the outcome will be, it is on its way.
-            queue.withdraw(ticket, Reason::Expired(limit));
-        }
     }
 }
 

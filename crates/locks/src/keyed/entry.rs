@@ -8,7 +8,7 @@ use crate::id::OwnerId;
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Priority, Ticket, WaitList};
 use crate::request::{Holder, Requester, Waiter, Waiting};
-use crate::sampling::Measured;
+use crate::sampling::{HoldStart, Measured};
 use crate::time::MonotonicTime;
 use crate::wait::HowToWait;
 use crate::{LockError, LockInfo, QueueEntry};
@@ -64,7 +64,7 @@ impl<V> KeyHolder<V> {
     ) {
         self.grant = number;
         self.source.assign(requester);
-        self.since.begin(measured);
+        self.since = HoldStart::of(measured);
     }
 
     /// Drops every value that owns memory.

@@ -145,7 +145,7 @@ impl<K: 'static, V: 'static> Reservation<K, V> {
     /// Returns the id of the request and of its grant.
     pub fn id(&self) -> LockId {
         let (number, lock) = (self.hold.number, self.shared.lock);
-        LockId { number, lock }
+        LockId::new(number, lock)
     }
 }
 
@@ -349,7 +349,7 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         self.is_queued = false;
         self.wait.keeper_looks = waits_as.ended_by_keeper(deadline);
         let answered = waits_as.wait(&shared, &request, cancel, self.wait).await;
-        request.open(answered).0
+        answered.0
     }
 }
 

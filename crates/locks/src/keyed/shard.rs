@@ -275,9 +275,9 @@ impl ShardState {
         });
         if let Some(queues) = &mut holder.more {
             // Later requests for a result wait for that of the next task.
-            let joiners = iter::from_fn(|| queues.joins.pop_if(|_| true));
+            let joiners = iter::from_fn(|| queues.joins.pop());
             answered.joiners = joiners.map(|waiter| waiter.request).collect();
-            if let Some(waiter) = queues.turns.pop_if(|_| true) {
+            if let Some(waiter) = queues.turns.pop() {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.source().requester();

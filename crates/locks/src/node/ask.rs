@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::sync::Arc;
 
 use super::{Scope, Tree};
+use crate::fifo::Answer;
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
 use crate::request::RequestSource;
@@ -36,7 +37,9 @@ impl FifoLock {
         options: &AcquireOptions,
         scope: Scope,
     ) -> Result<Result<Grant, Scope>, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
+        if options.is_cancelled() {
+            return Err(self.cancelled(requester, CapacityPart::Share));
+        }
         let Some(mut state) = self.0.lock_if_free() else {
             return Ok(Err(scope));
         };
@@ -90,21 +93,18 @@ impl FifoLock {
                 requester,
                 (options, how),
                 &mut work,
-                |state, now, request| {
+                |state, request| {
                     state.downgrade(tree);
                     let set = scope.with_intentions(tree);
-                    state.request_nodes(Arc::clone(request) as _, set, how, now)
+                    state.request_nodes(Arc::clone(request) as _, set, how)
                 },
             );
-            let (asked, waited) = asked.await?;
-            let grant = asked.granted();
+            let (Answer::Granted(grant), waited) = asked.await?;
             // Without a wait, the step that locked the nodes also looked up their ancestors.
             if !waited {
                 return Ok(grant);
             }
-            let settled = self
-                .0
-                .step(|state, now| state.follow(grant, scope, tree, now));
+            let settled = self.0.step(|state| state.follow(grant, scope, tree));
             match settled {
                 Some(grant) => return Ok(grant),
                 // Nodes were moved, and their new ancestors are locked. A request that holds
@@ -117,7 +117,7 @@ impl FifoLock {
     /// Returns the description of the request of this grant on nodes.
     pub fn source_of(&self, grant: Grant) -> Result<RequestSource, LockError> {
         let id = grant.id();
-        self.0.step(|state, _| {
+        self.0.step(|state| {
             let source = state.hold_of(id).map(|hold| hold.source.clone());
             source.ok_or_else(|| LockError::Revoked {
                 id,
@@ -129,7 +129,7 @@ impl FifoLock {
     /// Returns the last fencing token of a grant on nodes. It is later than that of `grant` if the
     /// future of an extension was dropped or forgotten after its nodes were granted.
     pub fn token_of(&self, grant: Grant) -> FencingToken {
-        self.0.step(|state, _| {
+        self.0.step(|state| {
             let hold = state.hold_of(grant.id());
             hold.map_or(grant, |hold| hold.grant).token
         })
@@ -146,7 +146,9 @@ impl FifoLock {
         scope: &Scope,
         tree: &dyn Tree,
     ) -> Result<Grant, LockError> {
-        self.refuse_cancelled(requester, options, CapacityPart::Share)?;
+        if options.is_cancelled() {
+            return Err(self.cancelled(requester, CapacityPart::Share));
+        }
         let (how, mut work) = (self.0.how_to_wait(options), None::<Infallible>);
         loop {
             let asked = self.ask_in_step(
@@ -154,16 +156,16 @@ impl FifoLock {
                 requester,
                 (options, how),
                 &mut work,
-                |state, now, request| {
+                |state, request| {
                     let request = Arc::clone(request) as _;
-                    state.request_more_nodes(grant, scope, tree, request, how, now)
+                    state.request_more_nodes(grant, scope, tree, request, how)
                 },
             );
-            let (extended, waited) = asked.await?;
+            let (Answer::Granted(extended), waited) = asked.await?;
             // Ancestors that the nodes got during the wait are locked too. Then no other owner can
             // move the nodes: a move needs the locks that are held by now.
             if !waited {
-                return Ok(extended.granted());
+                return Ok(extended);
             }
         }
     }

@@ -87,9 +87,10 @@ impl<T> Queue<T> {
     /// Grants the head of the queue if it fits.
     #[inline]
     pub(crate) fn next(&mut self) -> Option<T> {
-        let slots = &mut self.slots;
-        let granted = self.list.pop_if(|head| slots.take(head.weight));
-        granted.map(|waiting| waiting.request)
+        if !self.slots.take(self.list.front()?.weight) {
+            return None;
+        }
+        self.list.pop().map(|granted| granted.request)
     }
 
     pub(crate) fn slots(&self) -> &Slots {
@@ -103,8 +104,7 @@ impl<T> Queue<T> {
     }
 
     pub(crate) fn head(&self) -> Option<usize> {
-        let (_, waiting) = self.list.iter(None).next()?;
-        Some(waiting.weight)
+        self.list.front().map(|waiting| waiting.weight)
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -172,8 +172,7 @@ impl Slots {
 
     #[inline]
     pub(crate) fn fits(&self, weight: usize) -> bool {
-        let sum = self.taken.checked_add(weight);
-        sum.is_some_and(|sum| sum <= self.limit)
+        weight <= self.limit && self.taken <= self.limit - weight
     }
 
     /// Takes the slots if they fit beside those that are taken already.
@@ -195,21 +194,10 @@ impl Slots {
 
 /// The part of a lock that a request takes: all slots, or one of very many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(usize)]
 pub(crate) enum CapacityPart {
-    Whole,
-    Share,
-}
-
-impl CapacityPart {
-    pub(crate) const SLOTS: usize = usize::MAX;
-
-    #[inline]
-    pub(crate) fn weight(self) -> usize {
-        match self {
-            Self::Whole => Self::SLOTS,
-            Self::Share => 1,
-        }
-    }
+    Whole = usize::MAX,
+    Share = 1,
 }
 
 /// The priority of a request.

@@ -308,7 +308,7 @@ impl TableEntry {
                 if !self.admits(queued.rights) {
                     return None;
                 }
-                self.waits().list.pop_if(|_| true);
+                self.waits().list.pop();
                 queued
             }
         };

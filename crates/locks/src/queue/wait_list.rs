@@ -80,12 +80,11 @@ impl<T> WaitList<T> {
         ticket
     }
 
-    #[inline]
-    pub(crate) fn pop_if(&mut self, accept: impl FnOnce(&T) -> bool) -> Option<T> {
-        let (_, front) = self.values.front()?;
-        if !accept(front) {
-            return None;
-        }
+    pub(crate) fn front(&self) -> Option<&T> {
+        self.values.front().map(|(_, value)| value)
+    }
+
+    pub(crate) fn pop(&mut self) -> Option<T> {
         self.take(0)
     }
 

@@ -22,7 +22,6 @@ impl LockState {
         &mut self,
         change: u64,
         by: Option<(&OwnerId, &'static Location<'static>)>,
-        now: MonotonicTime,
     ) -> Option<AfterUnlock> {
         let closing = self.closing.get_or_insert_default();
         if change <= closing.change {
@@ -35,31 +34,30 @@ impl LockState {
             if self.requests > began || !self.queue.is_empty() {
                 // A commit that closes the lock may hold the session of an editor, which code that
                 // sees reports may use.
-                self.observe_opening(&mut closed, by.is_none(), now);
+                self.observe_opening(&mut closed, by.is_none());
             }
         }
         let Some((owner, call_site)) = by else {
             // Now the holders delay the queue.
-            let due = self.due(now, |_| false);
+            let due = self.due(|_| false);
             let look = due.and_then(|due| self.look_no_later_than(due));
             self.outbox.extend(look.map(AfterUnlock::Look));
-            return self.grant_next(now, None);
+            return self.grant_next(None);
         };
         let mut closed = LockHolder::vacant();
         closed.source.assign_plainly(owner.clone(), call_site, 0);
         closed.grant = Grant::new(self.next_id(), FencingToken(0), false);
-        closed.since.begin(Some(Measured::once(now)));
+        closed.since = HoldStart::now(self.now);
         self.closing.get_or_insert_default().by = Some(closed);
         None
     }
 
-    /// Notes that the last holder has left: until now, the requests waited for it.
-    #[inline]
-    pub(super) fn blocks_from_now(&mut self, now: MonotonicTime) {
+    /// Notes that the last holder has left a closed lock: until now, the requests waited for it.
+    pub(super) fn blocks_from_now(&mut self) {
         if let Some(closing) = &mut self.closing
             && let Some(closed) = &mut closing.by
         {
-            closed.since.begin(Some(Measured::once(now)));
+            closed.since = HoldStart::now(self.now);
             closed.more.is_reported.set(false);
         }
     }
@@ -89,7 +87,7 @@ impl LockState {
     }
 
     /// Returns who closes the lock.
-    pub(crate) fn closed_by(&self, now: MonotonicTime) -> Option<LockInfo> {
-        Some(self.closed()?.info(now))
+    pub(crate) fn closed_by(&self) -> Option<LockInfo> {
+        Some(self.closed()?.info(self.now))
     }
 }

@@ -13,24 +13,20 @@ pub(super) const REMEMBERED: usize = 256;
 
 impl LockState {
     /// Returns when a hold that begins now exceeds the limit of its request.
-    pub(super) fn overdue(&mut self, limit: RequestLimit, now: MonotonicTime) -> Option<Overdue> {
-        Overdue::after(self.hold_limit_of(limit)?, now)
+    pub(super) fn overdue(&self, limit: RequestLimit) -> Option<Overdue> {
+        Overdue::after(self.limit_of(limit)?, self.now)
     }
 
-    /// Returns the hold limit of a request that is granted now.
+    /// Returns the hold limit of a request.
     #[inline(always)]
-    pub(crate) fn hold_limit_of(&mut self, limit: RequestLimit) -> Option<Duration> {
-        let limit = limit.or(self.hold_limit.map(PackedDuration::get));
-        self.had_limits |= limit.is_some();
-        limit
+    pub(crate) fn limit_of(&self, own: RequestLimit) -> Option<Duration> {
+        own.unwrap_or(self.hold_limit.map(PackedDuration::get))
     }
 
-    /// Lets the keeper look in time if requests wait for a new holder. Called with each grant that
-    /// other requests may wait for.
-    #[inline]
-    pub(super) fn watch_holder(&mut self, overdue: Option<Overdue>) {
-        if let Some(overdue) = overdue
-            && self.waiting() > 0
+    /// Lets the keeper look in time if requests wait for a new holder that has a limit. Called with
+    /// each grant that other requests may wait for.
+    pub(super) fn watch_holder(&mut self, overdue: Overdue) {
+        if self.waiting() > 0
             && let Some(deadline) = self.look_no_later_than(overdue.at)
         {
             self.outbox.push(AfterUnlock::Look(deadline));
@@ -46,11 +42,7 @@ impl LockState {
 
     /// Revokes the grants that exceed their hold limit while requests wait, and lets the keeper
     /// look for the others.
-    pub(crate) fn revoke_overdue(
-        &mut self,
-        now: MonotonicTime,
-        has_passed: impl Fn(Deadline) -> bool,
-    ) {
+    pub(crate) fn revoke_overdue(&mut self, has_passed: impl Fn(Deadline) -> bool) {
         if !self.had_limits {
             return;
         }
@@ -59,7 +51,7 @@ impl LockState {
             let overdue =
                 overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.more.sealed);
             if let Some(overdue) = overdue.filter(|_| self.holders_delay_queue()) {
-                self.revoke(self.holder.grant.id(), overdue, now);
+                self.revoke(self.holder.grant.id(), overdue);
             }
         } else {
             // The nodes of one may go to another that delays fewer requests.
@@ -68,10 +60,10 @@ impl LockState {
                 .iter()
                 .find(|(_, overdue, sealed)| !sealed && has_passed(overdue.at))
             {
-                self.revoke(self.id(number), overdue, now);
+                self.revoke(self.id(number), overdue);
             }
         }
-        if let Some(due) = self.due(now, has_passed) {
+        if let Some(due) = self.due(has_passed) {
             self.look_no_later_than(due);
         }
     }
@@ -84,7 +76,8 @@ impl LockState {
         self.revoked.push_back(id);
     }
 
-    pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue, now: MonotonicTime) {
+    pub(super) fn revoke(&mut self, id: LockId, overdue: Overdue) {
+        let now = self.now;
         let Some(hold) = self.hold_of(id) else {
             return;
         };
@@ -95,27 +88,26 @@ impl LockState {
         let revocation = Revocation {
             holder: info,
             hold_limit: overdue.limit(),
-            waiter: self.first_delayed_by(id.number, now).map(Box::new),
+            waiter: self.first_delayed_by(id.number).map(Box::new),
             revoked_for: Duration::ZERO,
         };
         let metrics = self.recorder_of(self.part_held());
         metrics.counts.total_revocations += 1;
         metrics.revocations.push(revocation, now);
-        self.observe_end(id, TimelineOutcome::Revoked, now);
         if self.held {
-            let next = self.vacate(now, None);
+            let next = self.end(TimelineOutcome::Revoked, None);
             self.outbox.extend(next);
         } else {
-            self.leave(id.number, now);
+            self.leave(id.number, TimelineOutcome::Revoked);
         }
     }
 
     /// Returns the request that a holder has delayed for longest.
-    fn first_delayed_by(&self, number: u64, now: MonotonicTime) -> Option<QueueEntry> {
-        let queued = self.entries(now).next();
+    fn first_delayed_by(&self, number: u64) -> Option<QueueEntry> {
+        let queued = self.entries().next();
         let queued = queued.filter(|_| self.holders_delay_queue());
         let for_nodes = self.first_delayed_for_nodes(number);
-        let for_nodes = for_nodes.map(|waiting| waiting.entry(self.lock, 1, now));
+        let for_nodes = for_nodes.map(|waiting| waiting.entry(self.lock, 1, self.now));
         let delayed = queued.into_iter().chain(for_nodes);
         delayed.max_by_key(|request| request.wait_time)
     }
@@ -145,17 +137,13 @@ impl LockState {
 
     /// Returns when the first of the holders that delay a new waiter exceeds its limit. Those that
     /// delayed another before are watched already, unless the keeper could not be called.
-    pub(crate) fn due_for(
-        &self,
-        waiting_at: RequestPosition,
-        now: MonotonicTime,
-    ) -> Option<Deadline> {
+    pub(crate) fn due_for(&self, waiting_at: RequestPosition) -> Option<Deadline> {
         if !self.had_limits || self.next_look == Deadline::NEVER {
-            return self.due(now, |_| false);
+            return self.due(|_| false);
         }
         if waiting_at.ticket.is_some() {
             let is_first = self.queue.len() == 1;
-            return is_first.then(|| self.due(now, |_| false)).flatten();
+            return is_first.then(|| self.due(|_| false)).flatten();
         }
         let nodes = self.nodes.as_ref()?;
         let delaying = nodes.table.newly_delaying(waiting_at.number);
@@ -166,17 +154,13 @@ impl LockState {
     /// Returns when the first of the holders that delay any request exceeds its limit. A holder
     /// that has exceeded it but cannot be revoked now is due again one limit later, or a distance
     /// of looks.
-    pub(crate) fn due(
-        &self,
-        now: MonotonicTime,
-        passed: impl Fn(Deadline) -> bool,
-    ) -> Option<Deadline> {
+    pub(crate) fn due(&self, passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
         // The list of the holders that delay a request is as long as that of the waiters.
         if !self.had_limits {
             return None;
         }
         let due = |overdue: Overdue| match passed(overdue.at) {
-            true => Deadline::after(overdue.limit().max(LOOK_DISTANCE), now),
+            true => Deadline::after(overdue.limit().max(LOOK_DISTANCE), self.now),
             false => Some(overdue.at),
         };
         if self.held {

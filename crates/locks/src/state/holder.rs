@@ -71,8 +71,7 @@ impl LockHolder {
     }
 
     pub(super) fn is_held_by(&self, thread: u64) -> bool {
-        let joined = self.more.joined.map(|joined| joined.thread);
-        self.source.thread == thread || joined == Some(thread)
+        self.source.thread == thread || self.more.joined.is_some_and(|it| it.thread == thread)
     }
 
     /// Returns the number of the thread that has a transaction under it, or requested it; zero for

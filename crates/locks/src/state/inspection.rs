@@ -43,12 +43,12 @@ pub(super) fn node_wait(granule: &Granule, rights: Rights) -> NodeWait {
 
 impl LockState {
     /// Describes the requests for the whole lock, and those for nodes.
-    pub(crate) fn request_stats(&self, now: MonotonicTime) -> [RequestStats; 2] {
+    pub(crate) fn request_stats(&self) -> [RequestStats; 2] {
         let alone = self.held && self.holder.more.scope.is_some();
         let whole = RequestStats {
             holders: usize::from(self.held && !alone),
             waiting: self.queue.len(),
-            ..self.metrics.stats(now)
+            ..self.metrics.stats(self.now)
         };
         let nodes = self.nodes.as_ref();
         let mut of_nodes = nodes.map_or_else(RequestStats::default, |nodes| RequestStats {
@@ -57,16 +57,16 @@ impl LockState {
             holders: nodes.holds().count(),
             waiting: nodes.waiting,
             entries: nodes.table.len() as u64,
-            ..nodes.metrics.stats(now)
+            ..nodes.metrics.stats(self.now)
         });
         of_nodes.holders += usize::from(alone);
         [whole, of_nodes]
     }
 
     /// Returns the last refused cycles.
-    pub(crate) fn last_deadlocks(&self, now: MonotonicTime) -> Vec<RefusedDeadlock> {
+    pub(crate) fn last_deadlocks(&self) -> Vec<RefusedDeadlock> {
         let nodes = self.nodes.iter();
-        let refused = nodes.flat_map(|nodes| nodes.last_deadlocks.list(now));
+        let refused = nodes.flat_map(|nodes| nodes.last_deadlocks.list(self.now));
         let refused = refused.map(|(deadlock, refused_for)| RefusedDeadlock {
             deadlock: deadlock.clone(),
             refused_for,
@@ -75,14 +75,10 @@ impl LockState {
     }
 
     /// Returns the holder of the whole lock, or some of the members that share it.
-    pub(crate) fn members_page(
-        &self,
-        after: Option<MemberNumber>,
-        now: MonotonicTime,
-    ) -> MembersPage {
+    pub(crate) fn members_page(&self, after: Option<MemberNumber>) -> MembersPage {
         let mut page = MembersPage::default();
         if let Some(holder) = self.holder() {
-            page.holders.push(self.held_lock(holder, now));
+            page.holders.push(self.held_lock(holder));
             return page;
         }
         let Some(nodes) = &self.nodes else {
@@ -94,16 +90,16 @@ impl LockState {
         page.next = members.get(PAGE - 1).map(|(number, _)| **number);
         for (_, member) in members {
             if member.hold.is_granted() {
-                page.holders.push(self.held_lock(&member.hold, now));
+                page.holders.push(self.held_lock(&member.hold));
             }
             let waiter = member.asking.as_ref();
-            let waiter = waiter.map(|waiter| self.waits_for_nodes_now(nodes, waiter, now));
+            let waiter = waiter.map(|waiter| self.waits_for_nodes_now(nodes, waiter));
             page.waiters.extend(waiter);
         }
         page
     }
 
-    fn held_lock(&self, hold: &LockHolder, now: MonotonicTime) -> HeldLock {
+    fn held_lock(&self, hold: &LockHolder) -> HeldLock {
         let (mut nodes, mut node_count) = (Vec::new(), 0);
         if let Some(scope) = &hold.more.scope {
             let listed = scope.nodes().take(HeldLock::LISTED);
@@ -122,7 +118,7 @@ impl LockState {
         }
         let thread = threads::describe(hold.thread());
         HeldLock {
-            holder: hold.info(now),
+            holder: hold.info(self.now),
             in_transaction: hold.has_transaction(),
             thread_ended: thread.is_none() && hold.thread() != 0,
             thread,
@@ -133,12 +129,7 @@ impl LockState {
         }
     }
 
-    fn waits_for_nodes_now(
-        &self,
-        nodes: &Members,
-        waiter: &LockWaiter,
-        now: MonotonicTime,
-    ) -> WaitingRequest {
+    fn waits_for_nodes_now(&self, nodes: &Members, waiter: &LockWaiter) -> WaitingRequest {
         let number = waiter.number;
         let waits_for = nodes.table.waits_for(number).take(HeldLock::LISTED);
         let waits_for: Vec<_> = waits_for.collect();
@@ -147,7 +138,7 @@ impl LockState {
         let blockers = nodes
             .table
             .nearest_blockers(number, WaitingRequest::BLOCKERS);
-        let request = waiter.entry(self.lock, position, now);
+        let request = waiter.entry(self.lock, position, self.now);
         WaitingRequest {
             waits_for: waits_for
                 .into_iter()
@@ -155,7 +146,7 @@ impl LockState {
                 .collect(),
             node_count: nodes.table.counts(number)[1],
             blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
-            ..waiting_request(request, waiter, now)
+            ..waiting_request(request, waiter, self.now)
         }
     }
 
@@ -164,9 +155,8 @@ impl LockState {
         &self,
         (ticket, waiter, position): QueuedAt<'_>,
         ahead: Option<LockId>,
-        now: MonotonicTime,
     ) -> WaitingRequest {
-        let request = waiter.entry(self.lock, position, now);
+        let request = waiter.entry(self.lock, position, self.now);
         let whole = self.holder().map(|holder| holder.grant.id());
         // A request for nodes waits for no member: it would have been admitted, but for a request
         // ahead of it.
@@ -188,15 +178,15 @@ impl LockState {
                 .collect(),
             node_count: set.len(),
             blocked_by: holders.chain(ahead).collect(),
-            ..waiting_request(request, waiter, now)
+            ..waiting_request(request, waiter, self.now)
         }
     }
 
-    pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>, now: MonotonicTime) -> LockError {
+    pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
         let links = cycle.into_iter().filter_map(|link| {
             let member = nodes.list.get(&link.member)?;
-            let waited = |asking: &LockWaiter| now - asking.since;
+            let waited = |asking: &LockWaiter| self.now - asking.since;
             let source = &member.hold.source;
             let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
             Some(DeadlockLink {
@@ -211,14 +201,14 @@ impl LockState {
                 has: mode(link.has),
                 held_by_next: mode(link.next_has),
                 waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),
-                held_for: member.hold.since.lasted(now),
+                held_for: member.hold.since.lasted(self.now),
             })
         });
         let deadlock = Deadlock {
             links: links.collect(),
         };
         nodes.deadlocks += 1;
-        nodes.last_deadlocks.push(deadlock.clone(), now);
+        nodes.last_deadlocks.push(deadlock.clone(), self.now);
         if deadlock.is_of_upgrades() {
             nodes.upgrade_conflicts += 1;
             return LockError::UpgradeConflict(Box::new(deadlock));

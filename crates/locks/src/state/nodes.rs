@@ -124,7 +124,7 @@ impl LockState {
         };
         self.held = false;
         // Of the whole, it keeps a share.
-        let rest = CapacityPart::Whole.weight() - CapacityPart::Share.weight();
+        let rest = CapacityPart::Whole as usize - CapacityPart::Share as usize;
         self.queue.give_back(rest);
         let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
         let number = hold.grant.id().number;
@@ -140,36 +140,34 @@ impl LockState {
         request: Arc<dyn Waiting>,
         set: NodeSet,
         how: HowToWait,
-        now: MonotonicTime,
     ) -> Result<Requested, LockError> {
         let head = request.head();
         let RequestSource { owner, thread, .. } = &head.source;
-        self.refuse_reentry(owner, *thread, CapacityPart::Share, now)?;
+        self.refuse_reentry(owner, *thread, CapacityPart::Share)?;
         let may_wait = how.may_wait(self.waiting());
-        let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share.weight());
+        let admitted = self.closed().is_none() && self.queue.try_take(CapacityPart::Share as usize);
         if !may_wait {
             let nodes = self.nodes.get_or_insert_default();
             let in_the_way = admitted.then(|| nodes.table.in_the_way(0, &set)).flatten();
             if !admitted || in_the_way.is_some() {
                 if admitted {
-                    self.queue.give_back(CapacityPart::Share.weight());
+                    self.queue.give_back(CapacityPart::Share as usize);
                 }
                 let part = CapacityPart::Share;
-                return Err(self.refuse_wait(owner, part, how, in_the_way, now));
+                return Err(self.refuse_wait(owner, part, how, in_the_way));
             }
         }
         if !admitted {
-            let waiting_at = self.join_queue(request, how.priority, Some(Box::new(set)), now);
+            let waiting_at = self.join_queue(request, how.priority, Some(Box::new(set)));
             // It may be ahead of all requests for the whole lock.
-            let next = self.grant_next(now, None);
-            self.outbox.extend(next);
+            self.serve_queue();
             return Ok(Requested::Waits(waiting_at));
         }
         let number = self.next_id().number;
-        Ok(match self.enroll(number, &head.source, set, now) {
-            true => Requested::Granted(self.grant_member(number, now, head.hold_limit, now)),
+        Ok(match self.enroll(number, &head.source, set) {
+            true => Requested::Granted(self.grant_member(number, self.now, head.hold_limit)),
             false => {
-                let waiter = LockWaiter::for_nodes(number, number, request, now);
+                let waiter = LockWaiter::for_nodes(number, number, request, self.now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
         })
@@ -183,7 +181,6 @@ impl LockState {
         tree: &dyn Tree,
         request: Arc<dyn Waiting>,
         how: HowToWait,
-        now: MonotonicTime,
     ) -> Result<Requested, LockError> {
         let id = grant.id();
         if let Some(held) = self
@@ -211,30 +208,30 @@ impl LockState {
         if let Some(asking) = &member.asking {
             // Its future was forgotten, otherwise it would still borrow the guard.
             let forgotten = asking.position_at(None);
-            self.withdraw_from_nodes(forgotten, Reason::Cancelled, now);
+            self.withdraw_from_nodes(forgotten, Reason::Cancelled);
         }
         let (set, may_wait) = (scope.with_intentions(tree), how.may_wait(self.waiting()));
         let nodes = self.nodes.get_or_insert_default();
         if !may_wait && let Some(member) = nodes.table.in_the_way(number, &set) {
             let part = CapacityPart::Share;
             let owner = &request.head().source.owner;
-            return Err(self.refuse_wait(owner, part, how, Some(member), now));
+            return Err(self.refuse_wait(owner, part, how, Some(member)));
         }
         let nodes = self.nodes.get_or_insert_default();
         Ok(match nodes.table.ask(number, set) {
             Asked::Granted => {
                 let limit = request.head().hold_limit;
-                Requested::Granted(self.grant_member(number, now, limit, now))
+                Requested::Granted(self.grant_member(number, self.now, limit))
             }
             Asked::Waits => {
                 let wait = self.next_id().number;
-                let waiter = LockWaiter::for_nodes(number, wait, request, now);
+                let waiter = LockWaiter::for_nodes(number, wait, request, self.now);
                 Requested::Waits(self.wait_for_nodes(waiter))
             }
             Asked::Refused(cycle) => {
-                let refused = LockWaiter::for_nodes(number, number, request, now);
-                self.record_wait(&refused, TimelineOutcome::Deadlock, now);
-                return Err(self.deadlock(cycle, now));
+                let refused = LockWaiter::for_nodes(number, number, request, self.now);
+                self.record_wait(&refused, TimelineOutcome::Deadlock);
+                return Err(self.deadlock(cycle));
             }
         })
     }
@@ -242,13 +239,7 @@ impl LockState {
     /// Locks the ancestors that the nodes of a new member got while it waited. Then no other owner
     /// can move the nodes: a move needs the locks that are held by now. `None` if that requires
     /// another wait.
-    pub(crate) fn follow(
-        &mut self,
-        grant: Grant,
-        scope: &Scope,
-        tree: &dyn Tree,
-        now: MonotonicTime,
-    ) -> Option<Grant> {
+    pub(crate) fn follow(&mut self, grant: Grant, scope: &Scope, tree: &dyn Tree) -> Option<Grant> {
         let number = grant.id().number;
         if self.hold_of(grant.id()).is_none() {
             // It was already revoked, and learns of that as usual.
@@ -262,30 +253,30 @@ impl LockState {
         let asked = nodes.table.ask(number, set);
         debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
         // Its limit counts from its first grant.
-        Some(self.grant_member(number, now, RequestLimit::OfTheLock, now))
+        Some(self.grant_member(number, self.now, None))
     }
 
     /// Admits a request that has waited in the queue for a share.
-    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet, now: MonotonicTime) {
-        match self.enroll(waiter.number, waiter.source(), set, now) {
-            true => self.grant_waiter(waiter, now),
+    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet) {
+        match self.enroll(waiter.number, waiter.source(), set) {
+            true => self.grant_waiter(waiter),
             false => drop(self.wait_for_nodes(waiter)),
         }
     }
 
     /// Grants a member all for which this request waited.
-    fn grant_waiter(&mut self, waiter: LockWaiter, now: MonotonicTime) {
+    fn grant_waiter(&mut self, waiter: LockWaiter) {
         let LockWaiter { number, since, .. } = waiter;
         if self.observed.is_some() {
-            self.report_wait(&waiter, 1, now);
+            self.report_wait(&waiter, 1);
             // The entry of a first grant is recorded at its end.
             let member = self.member_of_number(number);
             if member.is_some_and(|member| member.hold.is_granted()) {
-                self.record_wait(&waiter, TimelineOutcome::Extended, now);
+                self.record_wait(&waiter, TimelineOutcome::Extended);
             }
         }
         let head = waiter.request.head();
-        let grant = self.grant_member(number, since, head.hold_limit, now);
+        let grant = self.grant_member(number, since, head.hold_limit);
         if head.task().is_some()
             && let Some(hold) = self.hold_of(grant.id())
         {
@@ -297,17 +288,11 @@ impl LockState {
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
-    fn enroll(
-        &mut self,
-        number: u64,
-        source: &RequestSource,
-        set: NodeSet,
-        now: MonotonicTime,
-    ) -> bool {
+    fn enroll(&mut self, number: u64, source: &RequestSource, set: NodeSet) -> bool {
         let mut hold = LockHolder::vacant();
         hold.source = source.clone();
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
-        hold.since.begin(Some(Measured::once(now)));
+        hold.since = HoldStart::now(self.now);
         let nodes = self.nodes.get_or_insert_default();
         nodes.insert(number, hold);
         match nodes.table.ask(number, set) {
@@ -332,20 +317,15 @@ impl LockState {
 
     /// Records that a member was granted all that it had requested at `since`. The limit is that of
     /// its first request.
-    fn grant_member(
-        &mut self,
-        number: u64,
-        since: MonotonicTime,
-        limit: RequestLimit,
-        now: MonotonicTime,
-    ) -> Grant {
+    fn grant_member(&mut self, number: u64, since: MonotonicTime, limit: RequestLimit) -> Grant {
         let id = self.id(number);
         self.last_token += 1;
-        let overdue = self.overdue(limit, now);
+        let overdue = self.overdue(limit);
+        self.had_limits |= overdue.is_some();
         let granted = Grant::new(id, FencingToken(self.last_token), overdue.is_some());
         let nodes = self.nodes.get_or_insert_default();
-        if now != since {
-            nodes.metrics.durations.record_wait(now - since);
+        if self.now != since {
+            nodes.metrics.durations.record_wait(self.now - since);
         }
         let Some(member) = nodes.list.get_mut(&number) else {
             debug_assert!(false, "only members are granted nodes");
@@ -357,43 +337,41 @@ impl LockState {
         } else {
             nodes.metrics.counts.total_acquisitions += 1;
             hold.grant = granted;
-            hold.since.begin(Some(Measured::once(now)));
-            (hold.more.waited, hold.more.overdue) = (PackedDuration::new(now - since), overdue);
+            hold.since = HoldStart::now(self.now);
+            (hold.more.waited, hold.more.overdue) =
+                (PackedDuration::new(self.now - since), overdue);
         }
-        // It may have gone ahead of the queue, so more requests may wait for it.
         let (grant, overdue) = (hold.grant, hold.more.overdue);
-        self.watch_holder(overdue);
+        if let Some(overdue) = overdue {
+            // It may have gone ahead of the queue, so more requests may wait for it.
+            self.watch_holder(overdue);
+        }
         grant
     }
 
     /// Grants the members that the table has served.
-    fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>, now: MonotonicTime) {
+    fn grant_served(&mut self, served: impl IntoIterator<Item = MemberNumber>) {
         for number in served {
-            let Some(waiter) = self.stop_waiting(number, now) else {
+            let Some(waiter) = self.stop_waiting(number) else {
                 debug_assert!(false, "who was served had asked");
                 continue;
             };
-            self.grant_waiter(waiter, now);
+            self.grant_waiter(waiter);
         }
     }
 
-    fn stop_waiting(&mut self, number: u64, now: MonotonicTime) -> Option<LockWaiter> {
+    fn stop_waiting(&mut self, number: u64) -> Option<LockWaiter> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
         let asking = member.asking.take()?;
-        member.waited_until = Some(now);
+        member.waited_until = Some(self.now);
         nodes.waiting -= 1;
         Some(asking)
     }
 
     /// Withdraws a request for nodes from this wait. A member keeps its earlier nodes; a member
     /// without any ends.
-    pub(super) fn withdraw_from_nodes(
-        &mut self,
-        waiting_at: RequestPosition,
-        reason: Reason,
-        now: MonotonicTime,
-    ) {
+    pub(super) fn withdraw_from_nodes(&mut self, waiting_at: RequestPosition, reason: Reason) {
         let RequestPosition { number, wait, .. } = waiting_at;
         let nodes = self.nodes.as_ref();
         let Some(nodes) = nodes.filter(|nodes| nodes.is_in_wait(number, wait)) else {
@@ -409,35 +387,35 @@ impl LockState {
             .zip(1..)
             .filter_map(|(queued, position)| {
                 let asking = nodes.list.get(queued)?.asking.as_ref()?;
-                Some(asking.entry(self.lock, position, now))
+                Some(asking.entry(self.lock, position, self.now))
             });
         let (ahead, position) = (queued.collect(), wait.ahead + 1);
         // The holder of the node may itself wait for another.
         let holder = wait.holder.or(wait.queued.first().copied());
         let holder = holder.and_then(|number| self.member_of_number(number));
-        let holder = holder.map(|member| member.hold.info(now));
-        let Some(asking) = self.stop_waiting(number, now) else {
+        let holder = holder.map(|member| member.hold.info(self.now));
+        let Some(asking) = self.stop_waiting(number) else {
             return;
         };
-        let holder = holder.unwrap_or_else(|| self.blocker_info(CapacityPart::Share, now));
+        let holder = holder.unwrap_or_else(|| self.blocker_info(CapacityPart::Share));
         let evidence = TimeoutEvidence {
             node: Some(node),
             ahead,
-            ..asking.evidence(self.lock, position, holder, now)
+            ..asking.evidence(self.lock, position, holder, self.now)
         };
-        self.fail(asking, evidence, reason, now);
-        self.stop_asking(number, now);
+        self.fail(asking, evidence, reason);
+        self.stop_asking(number);
     }
 
     /// Withdraws a request for nodes from the table. A member without any nodes ends.
-    fn stop_asking(&mut self, number: u64, now: MonotonicTime) {
+    fn stop_asking(&mut self, number: u64) {
         let nodes = self.nodes.get_or_insert_default();
         let member = nodes.list.get(&number);
         let is_new = member.is_some_and(|member| !member.hold.is_granted());
         let served = nodes.table.withdraw(number);
-        self.grant_served(served, now);
+        self.grant_served(served);
         if is_new {
-            self.leave(number, now);
+            self.leave(number, TimelineOutcome::Cancelled);
         }
     }
 
@@ -475,47 +453,40 @@ impl LockState {
     }
 
     /// Ends the locks of a member. Returns the first outcome that follows from that.
-    pub(super) fn part_from_nodes(
-        &mut self,
-        id: LockId,
-        now: MonotonicTime,
-    ) -> Option<AfterUnlock> {
+    pub(super) fn part_from_nodes(&mut self, id: LockId) -> Option<AfterUnlock> {
         self.hold_of(id)?;
         self.recorder_of(CapacityPart::Share).counts.total_releases += 1;
-        self.observe_end(id, TimelineOutcome::Released, now);
-        self.leave(id.number, now);
+        self.leave(id.number, TimelineOutcome::Released);
         self.outbox.pop()
     }
 
     /// Abandons the request of a task for nodes. A member keeps its earlier nodes; a member without
     /// any ends, also if it was granted nodes meanwhile.
-    pub(super) fn abandon_nodes(
-        &mut self,
-        number: u64,
-        wait: u64,
-        now: MonotonicTime,
-    ) -> Option<Arc<dyn Waiting>> {
+    pub(super) fn abandon_nodes(&mut self, number: u64, wait: u64) -> Option<Arc<dyn Waiting>> {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.list.get_mut(&number)?;
         let is_untaken = std::mem::take(&mut member.hold.source.untaken);
         if !nodes.is_in_wait(number, wait) {
             let is_first = wait == number;
             if is_untaken && is_first {
-                let next = self.part_from_nodes(self.id(number), now);
+                let next = self.part_from_nodes(self.id(number));
                 self.outbox.extend(next);
             }
             return None;
         }
         nodes.metrics.counts.total_cancellations += 1;
-        let asking = self.stop_waiting(number, now)?;
-        self.observe_failure(&asking, 1, TimelineOutcome::Cancelled, now);
-        self.stop_asking(number, now);
+        let asking = self.stop_waiting(number)?;
+        self.observe_failure(&asking, 1, TimelineOutcome::Cancelled);
+        self.stop_asking(number);
         Some(asking.request)
     }
 
     /// Removes a member with all its locks. If it waits for more, its request fails.
-    pub(super) fn leave(&mut self, number: u64, now: MonotonicTime) {
-        if let Some(asking) = self.stop_waiting(number, now) {
+    pub(super) fn leave(&mut self, number: u64, outcome: TimelineOutcome) {
+        if self.observed.is_some() {
+            self.observe_end(self.id(number), outcome);
+        }
+        if let Some(asking) = self.stop_waiting(number) {
             let id = self.id(number);
             let waiter = self.revoked_for(id);
             let verdict = Err(Box::new(LockError::Revoked { id, waiter }));
@@ -527,18 +498,20 @@ impl LockState {
             && member.hold.is_granted()
             && let Some((since, weight)) = member.hold.since.known()
         {
-            nodes.metrics.durations.record_hold(now - since, weight);
-            self.pace.take_in(now - since);
+            nodes
+                .metrics
+                .durations
+                .record_hold(self.now - since, weight);
+            self.pace.take_in(self.now - since);
         }
         let was_last = nodes.list.is_empty();
         let served = nodes.table.dismiss(number);
-        self.grant_served(served, now);
-        self.queue.give_back(CapacityPart::Share.weight());
-        if was_last {
-            self.blocks_from_now(now);
+        self.grant_served(served);
+        self.queue.give_back(CapacityPart::Share as usize);
+        if was_last && self.closed().is_some() {
+            self.blocks_from_now();
         }
-        let next = self.grant_next(now, None);
-        self.outbox.extend(next);
+        self.serve_queue();
     }
 
     // --- The limit on holding ---

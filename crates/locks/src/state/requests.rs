@@ -27,7 +27,6 @@ impl LockState {
         owner: &OwnerId,
         thread: u64,
         part: CapacityPart,
-        now: MonotonicTime,
     ) -> Result<(), LockError> {
         if thread == 0 {
             return Ok(());
@@ -36,7 +35,7 @@ impl LockState {
         let whole = whole.filter(|hold| hold.is_held_by(thread));
         let of_nodes = || self.nodes.as_ref()?.bound_to(thread);
         let holder = whole.or_else(of_nodes);
-        let Some(holder) = holder.map(|hold| Box::new(hold.info(now))) else {
+        let Some(holder) = holder.map(|hold| Box::new(hold.info(self.now))) else {
             return Ok(());
         };
         self.recorder_of(part).counts.total_refusals += 1;
@@ -53,12 +52,11 @@ impl LockState {
         part: CapacityPart,
         how: HowToWait,
         member: Option<MemberNumber>,
-        now: MonotonicTime,
     ) -> LockError {
         let holder = how.is_at_once().then(|| {
             let member = member.and_then(|number| self.member_of_number(number));
-            let member = member.map(|member| member.hold.info(now));
-            Box::new(member.unwrap_or_else(|| self.blocker_info(part, now)))
+            let member = member.map(|member| member.hold.info(self.now));
+            Box::new(member.unwrap_or_else(|| self.blocker_info(part)))
         });
         let waiting = self.waiting();
         how.refuse(owner, waiting, holder, &mut self.recorder_of(part).counts)
@@ -73,18 +71,29 @@ impl LockState {
         request: Arc<dyn Waiting>,
         priority: Priority,
         nodes: Option<Box<NodeSet>>,
-        now: MonotonicTime,
     ) -> RequestPosition {
-        let number = self.next_id().number;
+        self.requests += 1;
+        let number = self.requests;
         let part = match nodes {
             None => CapacityPart::Whole,
             Some(_) => CapacityPart::Share,
         };
-        let mut waiter = LockWaiter::for_nodes(number, number, request, now);
-        (waiter.more.part, waiter.more.nodes) = (part, nodes);
-        let position = waiter.position_at(None);
-        let ticket = Some(self.queue.join(part.weight(), priority, waiter));
-        RequestPosition { ticket, ..position }
+        let waiter = LockWaiter {
+            number,
+            since: self.now,
+            more: LockWait {
+                number,
+                part,
+                nodes,
+                reported_for: Cell::new(0),
+            },
+            request,
+        };
+        RequestPosition {
+            number,
+            wait: number,
+            ticket: Some(self.queue.join(part as usize, priority, waiter)),
+        }
     }
 }
 

@@ -63,57 +63,44 @@ impl LockState {
     // --- The end of holds and waits ---
 
     /// Records and reports the end of a hold, of the whole lock or of nodes.
-    #[inline]
-    pub(super) fn observe_end(&mut self, id: LockId, outcome: TimelineOutcome, now: MonotonicTime) {
-        if self.observed.is_some() {
-            self.observe_end_of_hold(id, outcome, now);
-        }
-    }
-
-    #[inline(never)]
-    fn observe_end_of_hold(&mut self, id: LockId, outcome: TimelineOutcome, now: MonotonicTime) {
+    #[cold]
+    pub(super) fn observe_end(&mut self, id: LockId, outcome: TimelineOutcome) {
         let nodes = self.part_held() == CapacityPart::Share;
         let Some(mut observed) = self.observed.take() else {
             return;
         };
         let member = || self.member_of_number(id.number());
         let hold = self.holder().or_else(|| Some(&member()?.hold));
-        let busy_for = hold.map_or(Duration::ZERO, |hold| self.busy_for(hold, now));
+        let busy_for = hold.map_or(Duration::ZERO, |hold| self.busy_for(hold));
+        let now = self.now;
         let hold = self.hold_of(id).filter(|hold| hold.is_granted());
         let slow = hold.and_then(|hold| observed.record_end(hold, nodes, busy_for, outcome, now));
         self.observed = Some(observed);
-        self.report_hold(slow, now);
+        self.report_hold(slow);
     }
 
     /// Records that the lock was closed until now. Reports it if it `opens`.
-    pub(super) fn observe_opening(
-        &mut self,
-        closed: &mut LockHolder,
-        opens: bool,
-        now: MonotonicTime,
-    ) {
+    pub(super) fn observe_opening(&mut self, closed: &mut LockHolder, opens: bool) {
         let released = TimelineOutcome::Released;
         let observed = self.observed.as_mut();
-        let lasted = closed.since.lasted(now);
-        let slow = observed.and_then(|it| it.record_end(closed, false, lasted, released, now));
-        self.report_hold(slow.filter(|_| opens), now);
+        let lasted = closed.since.lasted(self.now);
+        let slow = observed.and_then(|it| it.record_end(closed, false, lasted, released, self.now));
+        self.report_hold(slow.filter(|_| opens));
     }
 
     /// Reports a long hold that ends now.
-    fn report_hold(&mut self, slow: Option<(Duration, LockInfo)>, now: MonotonicTime) {
+    fn report_hold(&mut self, slow: Option<(Duration, LockInfo)>) {
         if let Some((over, holder)) = slow {
-            let report = self.report(SlowRequest::Hold { ended: true }, over, Some(holder), now);
+            let report = self.report(SlowRequest::Hold { ended: true }, over, Some(holder));
             self.outbox.push(report);
         }
     }
 
     /// Records that a request which waited holds the whole lock, and reports a long wait.
-    #[inline]
-    pub(super) fn observe_grant(&mut self, waiter: &LockWaiter, now: MonotonicTime) {
-        if self.observed.is_some() {
-            self.holder.more.waited = PackedDuration::new(now - waiter.since);
-            self.report_wait(waiter, 1, now);
-        }
+    #[cold]
+    pub(super) fn observe_grant(&mut self, waiter: &LockWaiter) {
+        self.holder.more.waited = PackedDuration::new(self.now - waiter.since);
+        self.report_wait(waiter, 1);
     }
 
     /// Records and reports a request that ended without a grant.
@@ -123,39 +110,33 @@ impl LockState {
         waiter: &LockWaiter,
         position: usize,
         outcome: TimelineOutcome,
-        now: MonotonicTime,
     ) {
         if self.observed.is_some() {
-            self.record_wait(waiter, outcome, now);
-            self.report_wait(waiter, position, now);
+            self.record_wait(waiter, outcome);
+            self.report_wait(waiter, position);
         }
     }
 
     /// Reports a wait that ends now, if it was long.
     #[inline(never)]
-    pub(super) fn report_wait(&mut self, waiter: &LockWaiter, position: usize, now: MonotonicTime) {
+    pub(super) fn report_wait(&mut self, waiter: &LockWaiter, position: usize) {
         let thresholds = self.observed.as_ref().map(|observed| observed.thresholds);
         if let Some(threshold) = thresholds.and_then(|thresholds| thresholds.waits)
-            && now - waiter.since >= threshold
+            && self.now - waiter.since >= threshold
             && waiter.more.reported_for.get() == 0
         {
-            let (request, ended) = (waiter.entry(self.lock, position, now), true);
+            let (request, ended) = (waiter.entry(self.lock, position, self.now), true);
             let slow = SlowRequest::Wait { request, ended };
-            let report = self.report(slow, threshold, None, now);
+            let report = self.report(slow, threshold, None);
             self.outbox.push(report);
         }
     }
 
     /// Records a request that ended without a grant, or that a member made under its grant.
-    pub(super) fn record_wait(
-        &mut self,
-        waiter: &LockWaiter,
-        outcome: TimelineOutcome,
-        now: MonotonicTime,
-    ) {
+    pub(super) fn record_wait(&mut self, waiter: &LockWaiter, outcome: TimelineOutcome) {
         let observed = self.observed.as_mut();
         if let Some(recording) = observed.and_then(|observed| observed.recording.as_mut()) {
-            recording.push(recording.waiter(waiter, self.lock, Some(now), outcome));
+            recording.push(recording.waiter(waiter, self.lock, Some(self.now), outcome));
         }
     }
 
@@ -166,10 +147,9 @@ impl LockState {
         slow: SlowRequest,
         threshold: Duration,
         holder: Option<LockInfo>,
-        now: MonotonicTime,
     ) -> AfterUnlock {
         let waiting = self.waiting();
-        let first = self.entries(now).take(SlowReport::FIRST).collect();
+        let first = self.entries().take(SlowReport::FIRST).collect();
         AfterUnlock::Report(Box::new(SlowReport {
             slow,
             threshold,
@@ -183,11 +163,7 @@ impl LockState {
     /// Reports the holds and the waits for nodes that exceed their threshold; the others count in
     /// `left`. A holder that waits itself is not reported: another one is the cause. Returns the
     /// threshold of waits if the queue is to be read, too.
-    pub(crate) fn look_at_slow(
-        &mut self,
-        left: &mut Option<Duration>,
-        now: MonotonicTime,
-    ) -> Option<Duration> {
+    pub(crate) fn look_at_slow(&mut self, left: &mut Option<Duration>) -> Option<Duration> {
         let ReportThresholds { holds, waits } = self.observed.as_ref()?.thresholds;
         if self.waiting() == 0 {
             return None;
@@ -196,21 +172,21 @@ impl LockState {
         if let Some(over) = holds {
             let holds = self.holds_or_closing();
             for hold in holds.filter(|hold| !hold.more.is_reported.get() && !self.waits(hold)) {
-                let lasted = self.busy_for(hold, now);
+                let lasted = self.busy_for(hold);
                 if lasted < over {
                     sooner(left, over - lasted);
                     continue;
                 }
                 hold.more.is_reported.set(true);
-                let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(now));
-                reports.push(self.report(slow, over, Some(holder), now));
+                let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(self.now));
+                reports.push(self.report(slow, over, Some(holder)));
             }
         }
         if let (Some(over), Some(nodes)) = (waits, &self.nodes) {
             for waiter in self.waiters_for_nodes() {
                 let ahead = nodes.table.waits_for(waiter.number);
                 let position = 1 + ahead.map(|(_, _, ahead)| ahead).max().unwrap_or(0);
-                reports.extend(self.look_at_wait((waiter, position), over, left, now));
+                reports.extend(self.look_at_wait((waiter, position), over, left));
             }
         }
         self.outbox.extend(reports);
@@ -224,15 +200,14 @@ impl LockState {
         (waiter, position): (&LockWaiter, usize),
         over: Duration,
         left: &mut Option<Duration>,
-        now: MonotonicTime,
     ) -> Option<AfterUnlock> {
-        let waited = now - waiter.since;
+        let waited = self.now - waiter.since;
         if waited < over {
             sooner(left, over - waited);
             return None;
         }
         let cause = self.cause_of(waiter);
-        let held_for = cause.map_or(over, |cause| self.busy_for(cause, now));
+        let held_for = cause.map_or(over, |cause| self.busy_for(cause));
         let number = cause.map_or(u64::MAX, |cause| cause.grant.id().number);
         if waiter.more.reported_for.get() == number {
             return None;
@@ -243,15 +218,15 @@ impl LockState {
         }
         waiter.more.reported_for.set(number);
         let cause = cause.filter(|cause| !cause.more.is_named.replace(true))?;
-        let (request, ended) = (waiter.entry(self.lock, position, now), false);
+        let (request, ended) = (waiter.entry(self.lock, position, self.now), false);
         let slow = SlowRequest::Wait { request, ended };
-        Some(self.report(slow, over, Some(cause.info(now)), now))
+        Some(self.report(slow, over, Some(cause.info(self.now))))
     }
 
     /// Notes that a request begins to wait. If it is the only one, later reports are those of
     /// another hang.
     pub(crate) fn begin_episode(&self) {
-        if self.observed.is_some() && self.waiting() == 1 {
+        if self.waiting() == 1 {
             self.holds_or_closing()
                 .for_each(|hold| hold.more.is_named.set(false));
         }
@@ -269,10 +244,10 @@ impl LockState {
     }
 
     /// Returns how long a hold has lasted since it last waited for more nodes.
-    fn busy_for(&self, hold: &LockHolder, now: MonotonicTime) -> Duration {
+    fn busy_for(&self, hold: &LockHolder) -> Duration {
         let waited = self.member_of(hold).and_then(|member| member.waited_until);
-        let lasted = hold.since.lasted(now);
-        waited.map_or(lasted, |until| lasted.min(now - until))
+        let lasted = hold.since.lasted(self.now);
+        waited.map_or(lasted, |until| lasted.min(self.now - until))
     }
 
     /// Returns the hold for which a request waits: one that waits for nothing itself. `None` if so
@@ -298,22 +273,16 @@ impl LockState {
 
     /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,
     /// so that many requests cause few looks.
-    pub(crate) fn look_within(&mut self, left: Duration, now: MonotonicTime) -> Option<Deadline> {
+    pub(crate) fn look_within(&mut self, left: Duration) -> Option<Deadline> {
         let distance = self.observed.as_ref()?.thresholds.shortest()? / 32;
         let distance = distance.max(hold_limits::LOOK_DISTANCE);
-        self.look_no_later_than(Deadline::after(left.max(distance), now)?)
+        self.look_no_later_than(Deadline::after(left.max(distance), self.now)?)
     }
 
     /// Lets the keeper look when the present holder or a new waiter exceeds its threshold. Called
     /// with each request that begins to wait, and with each grant that other requests wait for.
-    #[inline]
-    pub(crate) fn watch_slow(&mut self, now: MonotonicTime) -> Option<Deadline> {
-        self.observed.as_ref()?;
-        self.watch_slow_requests(now)
-    }
-
-    #[inline(never)]
-    fn watch_slow_requests(&mut self, now: MonotonicTime) -> Option<Deadline> {
+    #[cold]
+    pub(crate) fn watch_slow(&mut self) -> Option<Deadline> {
         let observed = self.observed.as_ref()?;
         if self.waiting() == 0 {
             return None;
@@ -323,17 +292,17 @@ impl LockState {
         if let Some(over) = holds {
             let hold = self.holder().or(self.closed());
             let hold = hold.filter(|hold| !hold.more.is_reported.get());
-            let held_for = hold.map_or(Duration::ZERO, |hold| hold.since.lasted(now));
+            let held_for = hold.map_or(Duration::ZERO, |hold| hold.since.lasted(self.now));
             sooner(&mut left, over.saturating_sub(held_for));
         }
-        self.look_within(left?, now)
+        self.look_within(left?)
     }
 
     // --- The timeline ---
 
     /// Returns the timeline without the requests that have ended, and the requests that hold or
     /// wait for nodes. `None` if the lock has no timeline.
-    pub(crate) fn recorded(&self, now: MonotonicTime) -> Option<(Timeline, Vec<TimelineEntry>)> {
+    pub(crate) fn recorded(&self) -> Option<(Timeline, Vec<TimelineEntry>)> {
         let recording = self.recording()?;
         let nodes = self.part_held() == CapacityPart::Share;
         let holding = TimelineOutcome::Holding;
@@ -344,7 +313,7 @@ impl LockState {
         let (waiters, waiting) = (self.waiters_for_nodes(), TimelineOutcome::Waiting);
         let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
         let requests = holds.chain(closed).chain(waiters).collect();
-        Some((recording.timeline(now), requests))
+        Some((recording.timeline(self.now), requests))
     }
 
     pub(crate) fn recording(&self) -> Option<&Recording> {

@@ -6,49 +6,37 @@ impl LockState {
     /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
     /// over, because the request was granted or withdrawn before: then that outcome counts, even if
     /// it waits again.
-    pub(crate) fn withdraw(
-        &mut self,
-        waiting_at: RequestPosition,
-        reason: Reason,
-        now: MonotonicTime,
-    ) {
+    pub(crate) fn withdraw(&mut self, waiting_at: RequestPosition, reason: Reason) {
         let position = waiting_at
             .ticket
             .and_then(|ticket| self.queue.ahead_of(ticket));
         let (Some(ticket), Some(position)) = (waiting_at.ticket, position) else {
-            return self.withdraw_from_nodes(waiting_at, reason, now);
+            return self.withdraw_from_nodes(waiting_at, reason);
         };
         let listed = position.min(reason.listed());
-        let ahead = self.entries(now).take(listed).collect();
+        let ahead = self.entries().take(listed).collect();
         let Some(waiter) = self.queue.withdraw(ticket) else {
             return;
         };
-        let holder = self.blocker_info(waiter.more.part, now);
+        let holder = self.blocker_info(waiter.more.part);
         let evidence = TimeoutEvidence {
             ahead,
-            ..waiter.evidence(self.lock, position + 1, holder, now)
+            ..waiter.evidence(self.lock, position + 1, holder, self.now)
         };
-        self.fail(waiter, evidence, reason, now);
+        self.fail(waiter, evidence, reason);
         // Requests behind it may fit where it did not.
-        let next = self.grant_next(now, None);
-        self.outbox.extend(next);
+        self.serve_queue();
     }
 
     /// Answers a waiter that fails for an external reason.
-    pub(super) fn fail(
-        &mut self,
-        waiter: LockWaiter,
-        evidence: TimeoutEvidence,
-        reason: Reason,
-        now: MonotonicTime,
-    ) {
+    pub(super) fn fail(&mut self, waiter: LockWaiter, evidence: TimeoutEvidence, reason: Reason) {
         let counts = &mut self.recorder_of(waiter.more.part).counts;
         let (count, outcome) = match reason {
             Reason::Expired(_) => (&mut counts.total_timeouts, TimelineOutcome::TimedOut),
             Reason::Cancelled => (&mut counts.total_cancellations, TimelineOutcome::Cancelled),
         };
         *count += 1;
-        self.observe_failure(&waiter, evidence.position, outcome, now);
+        self.observe_failure(&waiter, evidence.position, outcome);
         let failed = Err(Box::new(evidence.because(reason)));
         self.outbox
             .push(AfterUnlock::Answer(waiter.request, failed));
@@ -57,45 +45,36 @@ impl LockState {
     /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
     /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
     /// to drop it when the mutex is free.
-    pub(crate) fn abandon(
-        &mut self,
-        waiting_at: RequestPosition,
-        now: MonotonicTime,
-    ) -> Option<Arc<dyn Waiting>> {
+    pub(crate) fn abandon(&mut self, waiting_at: RequestPosition) -> Option<Arc<dyn Waiting>> {
         let queued = waiting_at
             .ticket
             .and_then(|ticket| self.queue.withdraw(ticket));
         let Some(waiter) = queued else {
-            return self.abandon_later(waiting_at, now);
+            return self.abandon_later(waiting_at);
         };
         self.recorder_of(waiter.more.part)
             .counts
             .total_cancellations += 1;
-        self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled, now);
+        self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled);
         // Requests behind it may fit where it did not.
-        let next = self.grant_next(now, None);
-        self.outbox.extend(next);
+        self.serve_queue();
         Some(waiter.request)
     }
 
     /// Abandons a request that is no longer in the queue.
-    fn abandon_later(
-        &mut self,
-        waiting_at: RequestPosition,
-        now: MonotonicTime,
-    ) -> Option<Arc<dyn Waiting>> {
+    fn abandon_later(&mut self, waiting_at: RequestPosition) -> Option<Arc<dyn Waiting>> {
         let RequestPosition { number, wait, .. } = waiting_at;
         let id = self.id(number);
         if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
             match &mut holder.more.joined {
                 Some(joined) => joined.last = true,
                 None => {
-                    let next = self.end(now, None);
+                    let next = self.end(TimelineOutcome::Released, None);
                     self.outbox.extend(next);
                 }
             }
             return None;
         }
-        self.abandon_nodes(number, wait, now)
+        self.abandon_nodes(number, wait)
     }
 }

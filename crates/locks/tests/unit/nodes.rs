@@ -267,12 +267,12 @@ fn extends(lock: &FifoLock, grant: Grant, scope: Scope) -> Requested {
 
 /// Ends the last wait for nodes that has begun. Returns the steps.
 fn ends_last_wait(lock: &FifoLock, reason: Reason) -> usize {
-    lock.0.step(|state, now| {
+    lock.0.step(|state| {
         let last = state
             .waiters_for_nodes()
             .max_by_key(|waiter| waiter.more.number);
         let waiting_at = last.unwrap().position_at(None);
-        counted(|| state.withdraw_from_nodes(waiting_at, reason, now)).1
+        counted(|| state.withdraw_from_nodes(waiting_at, reason)).1
     })
 }
 
@@ -421,11 +421,11 @@ fn lock_10_a_revocation_takes_no_more_steps_than_there_are_waiters() {
         let waiting: Vec<_> = (0..waiters)
             .map(|_| waits(&lock, "waiter", hot()))
             .collect();
-        let steps = lock.0.step(|state, now| {
+        let steps = lock.0.step(|state| {
             let overdue = state.hold_of(own.id()).and_then(|hold| hold.more.overdue);
-            counted(|| state.revoke(own.id(), overdue.unwrap(), now)).1
+            counted(|| state.revoke(own.id(), overdue.unwrap())).1
         });
-        let delayed = lock.0.step(|state, _| state.revoked_for(own.id()));
+        let delayed = lock.0.step(|state| state.revoked_for(own.id()));
         assert_eq!(delayed.unwrap().owner_id.as_str(), "waiter");
         drop((more, waiting));
         steps
@@ -441,7 +441,7 @@ fn node_locks_01_a_holder_that_is_alone_has_each_node_once() {
         let mut more = extend(&lock, grant, "p");
         assert!(polled(&mut more).0.is_some());
     }
-    let page = lock.0.step(|state, now| state.members_page(None, now));
+    let page = lock.0.step(|state| state.members_page(None));
     let held = &page.holders[0];
     assert_eq!((held.nodes.len(), held.node_count), (1, 1));
     assert_eq!(held.nodes[0].1, LockMode::NodeExclusive);
@@ -456,7 +456,7 @@ fn a_guard_that_requests_again_is_taken_whatever_became_of_its_last_request() {
     lock.release_lock(holder.id()).unwrap();
     let untaken = || {
         lock.0
-            .step(|state, _| state.hold_of(own.id()).unwrap().source.untaken)
+            .step(|state| state.hold_of(own.id()).unwrap().source.untaken)
     };
     assert!(untaken());
     assert!(polled(&mut extend(&lock, own, "more")).0.is_some());

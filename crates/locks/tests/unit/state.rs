@@ -38,7 +38,7 @@ impl Taken {
             thread: 0,
             bound: true,
             transaction: false,
-            hold_limit: RequestLimit::OfTheLock,
+            hold_limit: None,
         };
         let measured = weight.map(|weight| Measured {
             weight,
@@ -51,26 +51,26 @@ impl Taken {
     }
 
     /// Takes a step of the state at the present.
-    fn step<T>(&mut self, step: impl FnOnce(&mut LockState, MonotonicTime) -> T) -> T {
-        let now = self.clock.now();
-        self.state.observe(now);
-        step(&mut self.state, now)
+    fn step<T>(&mut self, step: impl FnOnce(&mut LockState) -> T) -> T {
+        self.state.now = self.clock.now();
+        self.state.observe();
+        step(&mut self.state)
     }
 
     /// Looks at the lock.
     fn look(&mut self) -> LockInfo {
-        self.step(|state, now| state.current(now)).unwrap()
+        self.step(|state| state.current()).unwrap()
     }
 
     fn release(&mut self, id: LockId) {
-        let next = self.step(|state, now| state.release(id, now)).unwrap();
+        let next = self.step(|state| state.release(id)).unwrap();
         assert!(next.is_none());
     }
 
     fn stats(&mut self) -> LockStats {
         self.state.settle();
-        let at = self.clock.now();
-        self.state.stats(at)
+        self.state.now = self.clock.now();
+        self.state.stats()
     }
 }
 
@@ -138,7 +138,7 @@ fn lock_10_a_look_revokes_no_holder_for_which_no_request_waits() {
     taken.state.hold_limit = PackedDuration::new(MS);
     let id = taken.take(Some(1));
     taken.manual.advance(2 * MS);
-    taken.step(|state, now| state.revoke_overdue(now, |_| true));
+    taken.step(|state| state.revoke_overdue(|_| true));
     assert_eq!(taken.state.next_look, Deadline::NEVER);
     assert_eq!(taken.look().lock_id, id);
 }
