@@ -5,7 +5,6 @@ mod savepoint;
 pub use savepoint::OverlaySavepoint;
 
 use std::collections::HashSet;
-use std::ops::Range;
 use std::sync::Arc;
 
 use smol_str::SmolStr;
@@ -30,16 +29,16 @@ use crate::id::{AsNodeId, NodeId, NodeIds};
 pub struct Overlay {
     /// Present until it is folded in.
     base: Option<Snapshot>,
-    touched: Touched,
+    pub(super) touched: Touched,
     /// The root, if it was set.
-    root: Option<Option<NodeId>>,
+    pub(super) root: Option<Option<NodeId>>,
     changes: Changes,
     /// What the changes do not tell, in their order.
     details: Vec<ChangeDetail>,
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
     /// The sizes of nodes, if they were needed.
-    sizes: Option<Arc<DraftSizes>>,
+    pub(super) sizes: Option<Arc<DraftSizes>>,
 }
 
 /// Why the base is there.
@@ -150,9 +149,7 @@ impl Overlay {
     /// in place. Only the changes remain.
     #[inline]
     pub fn fold_into(&mut self, snapshot: &mut Snapshot) {
-        self.release_base();
-        // What is replaced is dropped with the overlay, while no reader waits.
-        self.sizes = snapshot.fold(&mut self.touched, self.root.take(), self.sizes.take());
+        snapshot.fold(self);
     }
 
     /// The sizes of the nodes under a root, as they are now.
@@ -205,11 +202,16 @@ impl Overlay {
         change: Change,
         ids: &NodeIds,
     ) -> Result<(), EditError> {
-        value::check_change(&change)?;
+        // Text without marks has no values.
+        if !matches!(change, Change::SpliceText { marks: None, .. }) {
+            value::check_change(&change)?;
+        }
         let detail = self.make(source, &change, ids)?;
-        if change.changes_nothing() {
+        // A plan that would change nothing has no change.
+        if source == ChangeSource::Anywhere && change.changes_nothing() {
             return Ok(());
         }
+        debug_assert!(!change.changes_nothing());
         if let Some(selection) = self.selection.take() {
             self.selection = self.followed(selection, &change);
         }
@@ -269,9 +271,20 @@ impl Overlay {
                     range: *at..at.saturating_add(removed.chars().count()),
                     inserted: inserted.chars().count(),
                 };
-                let removed_marks =
-                    self.splice_text(source, id, splice, [removed, inserted], marks.as_ref())?;
-                detail = removed_marks.map(Detail::RemovedMarks);
+                let is_short = removed.len() <= DEFERRED && inserted.len() <= DEFERRED;
+                let gone = if is_short && marks.is_none() && !self.touched.contains(id) {
+                    let mut gone = None;
+                    // The plan of an insertion has found the node, and nothing else of it is needed.
+                    if source.may_not_fit() || !removed.is_empty() {
+                        let node = self.base().shared(id).ok_or_else(|| self.missing(id))?;
+                        (_, gone) = check_splice(source, node, &splice, removed, None)?;
+                    }
+                    self.touched.defer(id.clone(), splice, inserted.clone());
+                    gone
+                } else {
+                    self.splice_text(source, id, splice, [removed, inserted], marks.as_ref())?
+                };
+                detail = gone.map(Detail::RemovedMarks);
             }
             Change::SetMarks { id, marks } => {
                 let mut changed = None;
@@ -325,7 +338,7 @@ impl Overlay {
         Ok(detail)
     }
 
-    /// Splices a text. Returns the marks of the characters that are removed, if they have any.
+    /// Splices a text now. Returns the marks of the characters that are removed, if they have any.
     fn splice_text(
         &mut self,
         source: ChangeSource,
@@ -334,31 +347,11 @@ impl Overlay {
         [removed, inserted]: [&SmolStr; 2],
         marks: Option<&MarksChange>,
     ) -> Result<Option<Marks>, EditError> {
-        let mut changed = None;
-        let mut gone = None;
-        let mut check = |node: &Node| {
-            if source.may_not_fit() {
-                check_splice(node, &splice, removed, marks)?;
-            }
-            if let Some(marks) = marks {
-                let len = node.text.len() - splice.range.len() + splice.inserted;
-                changed = node.marks.changed(&splice, marks, len);
-                expect(changed.is_some(), id, "set of marks")?;
-            }
-            gone = removed_marks(node, &splice.range);
+        let (mut changed, mut gone) = (None, None);
+        let node = self.edit(id, |node| {
+            (changed, gone) = check_splice(source, node, &splice, removed, marks)?;
             Ok(())
-        };
-        let is_short = removed.len() <= DEFERRED && inserted.len() <= DEFERRED;
-        if is_short && marks.is_none() && !self.touched.contains(id) {
-            // The plan of an insertion has found the node, and nothing else of it is needed.
-            if source.may_not_fit() || !removed.is_empty() {
-                let node = self.base().shared(id);
-                check(node.ok_or_else(|| self.missing(id))?)?;
-            }
-            self.touched.defer(id.clone(), splice, inserted.clone());
-            return Ok(gone);
-        }
-        let node = self.edit(id, check)?;
+        })?;
         match changed {
             Some(marks) => node.marks = marks,
             None => node.marks.follow(&splice),
@@ -653,11 +646,9 @@ pub fn same(one: Option<&Arc<Node>>, other: Option<&Arc<Node>>) -> bool {
 
 impl View for Overlay {
     fn node(&self, id: impl AsNodeId) -> Option<&Node> {
-        let id = &*id.as_node_id();
-        match self.touched.get(id, self.base()) {
-            Some(node) => node.map(|node| &**node),
-            None => self.base().node(id),
-        }
+        let (id, base) = (&*id.as_node_id(), self.base());
+        let node = self.touched.get(id, base);
+        node.unwrap_or_else(|| base.shared(id)).map(|node| &**node)
     }
 
     fn root(&self) -> Option<&NodeId> {
@@ -710,27 +701,34 @@ fn unchecked(_: &Node) -> Result<(), EditError> {
     Ok(())
 }
 
-/// The marks of the characters that a change is going to remove, if they have any.
-fn removed_marks(node: &Node, removed: &Range<usize>) -> Option<Marks> {
-    if removed.is_empty() || node.marks.is_empty() {
-        return None;
-    }
-    let marks = node.marks.within(removed);
-    (!marks.is_empty()).then(|| Marks::sorted(marks))
-}
-
 /// The removed text is there, and without a change of the marks they all follow from the splice.
+/// Returns the marks after that change, and those of the removed characters, if they have any.
 fn check_splice(
+    source: ChangeSource,
     node: &Node,
     splice: &TextSplice,
     removed: &str,
-    marks: Option<&MarksChange>,
-) -> Result<(), EditError> {
-    let found = node.text.slice(splice.range.clone());
-    let found = found.ok_or_else(|| out_of_range(node, &splice.range))?;
-    expect(found == removed, &node.id, "text")?;
-    let fit = marks.is_some() || node.marks.all_follow(splice);
-    expect(fit, &node.id, "set of marks")
+    change: Option<&MarksChange>,
+) -> Result<(Option<Marks>, Option<Marks>), EditError> {
+    if source.may_not_fit() {
+        let found = node.text.slice(splice.range.clone());
+        let found = found.ok_or_else(|| out_of_range(node, &splice.range))?;
+        expect(found == removed, &node.id, "text")?;
+        let fit = change.is_some() || node.marks.all_follow(splice);
+        expect(fit, &node.id, "set of marks")?;
+    }
+    let mut changed = None;
+    if let Some(change) = change {
+        let len = node.text.len() - splice.range.len() + splice.inserted;
+        changed = node.marks.changed(splice, change, len);
+        expect(changed.is_some(), &node.id, "set of marks")?;
+    }
+    if splice.range.is_empty() || node.marks.is_empty() {
+        return Ok((changed, None));
+    }
+    let gone = node.marks.within(&splice.range);
+    let gone = (!gone.is_empty()).then(|| Marks::sorted(gone));
+    Ok((changed, gone))
 }
 
 fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditError> {

@@ -18,7 +18,7 @@ use crate::steps::{step, steps};
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     entries: TouchedEntries,
-    /// Position by id. Empty up to [`Touched::SCAN`] entries.
+    /// Position by id. Outdated up to [`Touched::SCAN`] entries.
     index: HashMap<NodeId, usize, Secret>,
 }
 
@@ -47,7 +47,10 @@ pub(super) struct DeferredSplice {
 impl DeferredSplice {
     /// Makes the splice, which was checked for this node.
     pub(super) fn make(&self, node: &mut Node) {
-        node.marks.follow(&self.splice);
+        // Most texts have no marks.
+        if !node.marks.is_empty() {
+            node.marks.follow(&self.splice);
+        }
         node.text.splice(self.splice.range.clone(), &self.inserted);
     }
 
@@ -104,8 +107,7 @@ impl Touched {
     /// `None` if the node was not touched, `Some(None)` if it was deleted.
     #[inline]
     pub(super) fn get(&self, id: &NodeId, base: &Snapshot) -> Option<Option<&Arc<Node>>> {
-        let (_, node) = &self.entries[self.position(id)?];
-        Some(node.get(id, base))
+        self.position(id).map(|at| self.entries[at].1.get(id, base))
     }
 
     pub(super) fn get_mut(&mut self, id: &NodeId, base: &Snapshot) -> Option<&mut Arc<Node>> {
@@ -151,15 +153,20 @@ impl Touched {
 
     fn push(&mut self, id: NodeId, state: TouchedNode) {
         self.entries.push((id, state));
-        self.index_last();
+        if self.entries.len() > Self::SCAN {
+            self.index_last();
+        }
     }
 
+    /// Adds the last entry to the index, which the first one too many for a search begins.
     fn index_last(&mut self) {
         let len = self.entries.len();
-        let unindexed = match len {
-            ..=Self::SCAN => return,
-            _ if self.index.is_empty() => 0..len,
-            _ => len - 1..len,
+        let unindexed = match len == Self::SCAN + 1 {
+            true => {
+                self.index.clear();
+                0..len
+            }
+            false => len - 1..len,
         };
         for position in unindexed {
             self.index
@@ -173,8 +180,6 @@ impl Touched {
             for (id, _) in self.entries.get(len..).unwrap_or_default() {
                 self.index.remove(id);
             }
-        } else {
-            self.index.clear();
         }
         self.entries.truncate(len);
     }
@@ -192,7 +197,6 @@ impl Touched {
     /// Takes out all nodes.
     #[inline]
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (NodeId, TouchedNode)> {
-        self.index.clear();
         self.entries.drain(..)
     }
 }
