@@ -61,6 +61,7 @@ pub struct Draft {
     pub(super) overlay: Overlay,
     pub(super) document: Arc<SharedDocument>,
     operations: SharedList<ExecutedOperation>,
+    conditions: CommitConditions,
     /// How many attempts run in it.
     attempts: u32,
     /// `None` until one of these fields is set.
@@ -81,7 +82,6 @@ struct OptionalFields {
     /// How many of the savepoints were made before the code that must be all or nothing. These
     /// cannot be returned to meanwhile.
     out_of_reach: usize,
-    conditions: CommitConditions,
     /// Whether it is an entry of its own in a history, whatever it changed.
     is_no_typing: bool,
     /// Set on a draft with limits.
@@ -96,6 +96,7 @@ impl Draft {
             overlay: Overlay::new(base),
             document,
             operations: SharedList::default(),
+            conditions: CommitConditions::new(),
             attempts: 0,
             optional: None,
             nodes: None,
@@ -193,15 +194,12 @@ impl Draft {
     /// Lets the draft be published only if `condition` holds, together with the effect of the
     /// condition.
     pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
-        self.optional_mut().conditions.push(condition);
+        self.conditions.push(condition);
     }
 
     /// Takes the conditions of the publication.
     pub(super) fn take_conditions(&mut self) -> CommitConditions {
-        let optional = self.optional.as_mut();
-        optional.map_or(Vec::new(), |optional| {
-            std::mem::take(&mut optional.conditions)
-        })
+        std::mem::take(&mut self.conditions)
     }
 
     /// Checks that it is of this version of its document.
@@ -321,23 +319,16 @@ impl Draft {
         self.budget().map(Budget::limits)
     }
 
-    /// Checks a pending change against the limits, and counts it.
-    pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
-        let is_checked = self.document.schema.is_some();
-        let Self {
-            optional, overlay, ..
-        } = self;
-        let budget = optional
-            .as_mut()
-            .and_then(|optional| optional.budget.as_mut());
-        let Some(budget) = budget else {
-            return Ok(());
-        };
-        budget.change(change, overlay)?;
-        match is_checked {
-            true => Ok(budget.lists(change, overlay)?),
-            false => Ok(()),
+    /// Checks a pending change against the limits, if there are any, and counts it.
+    fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
+        let optional = self.optional.as_mut();
+        if let Some(budget) = optional.and_then(|optional| optional.budget.as_mut()) {
+            budget.change(change, &self.overlay)?;
+            if self.document.schema.is_some() {
+                budget.lists(change, &self.overlay)?;
+            }
         }
+        Ok(())
     }
 
     /// The sizes of the nodes under a root, as they are now. `None` on nodes: the transaction has
