@@ -38,33 +38,20 @@ pub(super) enum TouchedNode {
 /// node is copied only if the transaction reads it again.
 #[derive(Debug)]
 pub(super) struct DeferredSplice {
-    splice: TextSplice,
-    inserted: SmolStr,
+    pub(super) splice: TextSplice,
+    pub(super) inserted: SmolStr,
     /// The node after the splice, once it was read.
-    copy: OnceLock<Arc<Node>>,
+    pub(super) copy: OnceLock<Arc<Node>>,
 }
 
 impl DeferredSplice {
-    /// Makes the splice, which was checked for this node.
-    pub(super) fn make(&self, node: &mut Node) {
-        // Most texts have no marks.
-        if !node.marks.is_empty() {
-            node.marks.follow(&self.splice);
-        }
-        node.text.splice(self.splice.range.clone(), &self.inserted);
-    }
-
-    /// The node after the splice, if it was read.
-    pub(super) fn take_copy(&mut self) -> Option<Arc<Node>> {
-        self.copy.take()
-    }
-
     /// The node after the splice.
     fn node(&self, id: &NodeId, base: &Snapshot) -> &Arc<Node> {
         self.copy.get_or_init(|| {
             let before = base.shared(id).expect("the node of the splice is there");
             let mut node = Node::clone(before);
-            self.make(&mut node);
+            node.marks.follow(&self.splice);
+            node.text.splice(self.splice.range.clone(), &self.inserted);
             Arc::new(node)
         })
     }
@@ -115,7 +102,7 @@ impl Touched {
         let state = &mut self.entries[position].1;
         if let TouchedNode::Spliced(deferred) = state {
             deferred.node(id, base);
-            *state = TouchedNode::Changed(deferred.take_copy()?);
+            *state = TouchedNode::Changed(deferred.copy.take()?);
         }
         match state {
             TouchedNode::Changed(node) => Some(node),
@@ -140,18 +127,8 @@ impl Touched {
         }
     }
 
-    /// Adds an untouched node, whose text is spliced later. The splice was checked.
-    pub(super) fn defer(&mut self, id: NodeId, splice: TextSplice, inserted: SmolStr) {
-        let copy = OnceLock::new();
-        let deferred = DeferredSplice {
-            splice,
-            inserted,
-            copy,
-        };
-        self.push(id, TouchedNode::Spliced(deferred));
-    }
-
-    fn push(&mut self, id: NodeId, state: TouchedNode) {
+    /// Adds an untouched node in its current state. A splice was checked.
+    pub(super) fn push(&mut self, id: NodeId, state: TouchedNode) {
         self.entries.push((id, state));
         if self.entries.len() > Self::SCAN {
             self.index_last();
