@@ -11,7 +11,7 @@ pub use alias::AliasError;
 use alias::Aliases;
 pub use savepoint::{Savepoint, SavepointError};
 
-use super::nodes::OnNodes;
+use super::nodes::{FromSession, OnNodes};
 use super::publish::CommitConditions;
 use super::{CommitCondition, CommitError, ExecutedOperation, SharedDocument};
 use crate::document::schema::Schema;
@@ -151,6 +151,11 @@ impl Draft {
         self.overlay.selection()
     }
 
+    /// The selection, for the session that submits it: that is no read of the transaction.
+    pub(crate) fn selection_for_session(&self) -> Option<&Selection> {
+        self.overlay.selection()
+    }
+
     /// Returns the fragment that was copied last, in this transaction or before it by its editor.
     pub fn clipboard(&self) -> Option<&Fragment> {
         self.optional.as_ref()?.clipboard.as_deref()
@@ -166,10 +171,10 @@ impl Draft {
         }
     }
 
-    /// Whether this is its clipboard.
-    pub(super) fn shares_clipboard(&self, fragment: Option<&Arc<Fragment>>) -> bool {
+    /// Whether its clipboard is still that of a session.
+    pub(super) fn keeps_clipboard(&self, session: &FromSession) -> bool {
         let own = self.optional.as_ref().and_then(|it| it.clipboard.as_ref());
-        own.map(Arc::as_ptr) == fragment.map(Arc::as_ptr)
+        own.map(Arc::as_ptr) == session.clipboard.as_ref().map(Arc::as_ptr)
     }
 
     /// Begins with the selection of an editor.
@@ -200,14 +205,6 @@ impl Draft {
     /// Takes the conditions of the publication.
     pub(super) fn take_conditions(&mut self) -> CommitConditions {
         std::mem::take(&mut self.conditions)
-    }
-
-    /// Checks that it is of this version of its document.
-    pub(super) fn check_base(&self, version: u64) -> Result<(), CommitError> {
-        match self.base().version() == version {
-            true => Ok(()),
-            false => Err(self.foreign()),
-        }
     }
 
     /// Whether it was taken out of an attempt, which could not undo its edits.

@@ -286,8 +286,7 @@ impl Draft {
 
     /// Whether it has another clipboard than the session that submits it had.
     pub(crate) fn has_copied(&self) -> bool {
-        self.of_session()
-            .is_none_or(|it| !self.shares_clipboard(it.clipboard.as_ref()))
+        self.of_session().is_none_or(|it| !self.keeps_clipboard(it))
     }
 
     /// Advances to a later version. A selection follows the log, which may be ahead. Returns the
