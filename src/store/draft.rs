@@ -11,7 +11,7 @@ pub use alias::AliasError;
 use alias::Aliases;
 pub use savepoint::{Savepoint, SavepointError};
 
-use super::nodes::OnNodes;
+use super::nodes::{FromSession, OnNodes};
 use super::publish::CommitConditions;
 use super::{CommitCondition, CommitError, ExecutedOperation, SharedDocument};
 use crate::document::schema::Schema;
@@ -61,6 +61,7 @@ pub struct Draft {
     pub(super) overlay: Overlay,
     pub(super) document: Arc<SharedDocument>,
     operations: SharedList<ExecutedOperation>,
+    conditions: CommitConditions,
     /// How many attempts run in it.
     attempts: u32,
     /// `None` until one of these fields is set.
@@ -81,7 +82,6 @@ struct OptionalFields {
     /// How many of the savepoints were made before the code that must be all or nothing. These
     /// cannot be returned to meanwhile.
     out_of_reach: usize,
-    conditions: CommitConditions,
     /// Whether it is an entry of its own in a history, whatever it changed.
     is_no_typing: bool,
     /// Set on a draft with limits.
@@ -96,6 +96,7 @@ impl Draft {
             overlay: Overlay::new(base),
             document,
             operations: SharedList::default(),
+            conditions: CommitConditions::new(),
             attempts: 0,
             optional: None,
             nodes: None,
@@ -150,6 +151,11 @@ impl Draft {
         self.overlay.selection()
     }
 
+    /// The selection, for the session that submits it: that is no read of the transaction.
+    pub(crate) fn selection_for_session(&self) -> Option<&Selection> {
+        self.overlay.selection()
+    }
+
     /// Returns the fragment that was copied last, in this transaction or before it by its editor.
     pub fn clipboard(&self) -> Option<&Fragment> {
         self.optional.as_ref()?.clipboard.as_deref()
@@ -165,10 +171,10 @@ impl Draft {
         }
     }
 
-    /// Whether this is its clipboard.
-    pub(super) fn shares_clipboard(&self, fragment: Option<&Arc<Fragment>>) -> bool {
+    /// Whether its clipboard is still that of a session.
+    pub(super) fn keeps_clipboard(&self, session: &FromSession) -> bool {
         let own = self.optional.as_ref().and_then(|it| it.clipboard.as_ref());
-        own.map(Arc::as_ptr) == fragment.map(Arc::as_ptr)
+        own.map(Arc::as_ptr) == session.clipboard.as_ref().map(Arc::as_ptr)
     }
 
     /// Begins with the selection of an editor.
@@ -193,23 +199,12 @@ impl Draft {
     /// Lets the draft be published only if `condition` holds, together with the effect of the
     /// condition.
     pub(crate) fn on_condition(&mut self, condition: Box<dyn CommitCondition>) {
-        self.optional_mut().conditions.push(condition);
+        self.conditions.push(condition);
     }
 
     /// Takes the conditions of the publication.
     pub(super) fn take_conditions(&mut self) -> CommitConditions {
-        let optional = self.optional.as_mut();
-        optional.map_or(Vec::new(), |optional| {
-            std::mem::take(&mut optional.conditions)
-        })
-    }
-
-    /// Checks that it is of this version of its document.
-    pub(super) fn check_base(&self, version: u64) -> Result<(), CommitError> {
-        match self.base().version() == version {
-            true => Ok(()),
-            false => Err(self.foreign()),
-        }
+        std::mem::take(&mut self.conditions)
     }
 
     /// Whether it was taken out of an attempt, which could not undo its edits.
@@ -321,23 +316,16 @@ impl Draft {
         self.budget().map(Budget::limits)
     }
 
-    /// Checks a pending change against the limits, and counts it.
-    pub(super) fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
-        let is_checked = self.document.schema.is_some();
-        let Self {
-            optional, overlay, ..
-        } = self;
-        let budget = optional
-            .as_mut()
-            .and_then(|optional| optional.budget.as_mut());
-        let Some(budget) = budget else {
-            return Ok(());
-        };
-        budget.change(change, overlay)?;
-        match is_checked {
-            true => Ok(budget.lists(change, overlay)?),
-            false => Ok(()),
+    /// Checks a pending change against the limits, if there are any, and counts it.
+    fn spend_on(&mut self, change: &Change) -> Result<(), EditError> {
+        let optional = self.optional.as_mut();
+        if let Some(budget) = optional.and_then(|optional| optional.budget.as_mut()) {
+            budget.change(change, &self.overlay)?;
+            if self.document.schema.is_some() {
+                budget.lists(change, &self.overlay)?;
+            }
         }
+        Ok(())
     }
 
     /// The sizes of the nodes under a root, as they are now. `None` on nodes: the transaction has

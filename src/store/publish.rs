@@ -392,7 +392,9 @@ impl DataStore {
             self.seal(grant, owner)?;
             return Err(error);
         }
-        draft.check_schema()?;
+        if draft.schema().is_some() {
+            draft.check_schema()?;
+        }
         self.seal(grant, owner)
     }
 
@@ -459,7 +461,9 @@ impl DataStore {
             // No other commit comes in between: the caller excludes them.
             true => {
                 let mut next = self.snapshot();
-                draft.check_base(next.version())?;
+                if draft.base().version() != next.version() {
+                    return Err(draft.foreign());
+                }
                 draft.overlay.fold_into(&mut next);
                 Some(next)
             }
@@ -473,7 +477,9 @@ impl DataStore {
         }
         match next {
             None => {
-                draft.check_base(published.version())?;
+                if draft.base().version() != published.version() {
+                    return Err(draft.foreign());
+                }
                 let overlay = &mut draft.overlay;
                 overlay.release_base();
                 self.note_pinned(&published.document);

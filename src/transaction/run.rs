@@ -51,7 +51,9 @@ impl RunOperations for Draft {
         if let Some(limits) = self.limits() {
             limits::check(limits, &operations)?;
         }
-        make_room(self, &operations);
+        if operations.len() > 1 {
+            make_room(self, operations.len());
+        }
         let mut index = 0;
         operations.into_iter().try_for_each(|operation| {
             self.all_or_nothing(|draft| {
@@ -68,7 +70,9 @@ pub(super) fn run_batch(
     draft: &mut Draft,
     operations: &mut OperationBatch,
 ) -> Result<(), TransactionError> {
-    make_room(draft, operations);
+    if operations.len() > 1 {
+        make_room(draft, operations.len());
+    }
     let mut runner = OperationRunner {
         draft,
         index: &mut 0,
@@ -77,10 +81,10 @@ pub(super) fn run_batch(
     operations.try_for_each(|operation| runner.run(operation))
 }
 
-fn make_room(draft: &mut Draft, operations: &[Operation]) {
-    // The first operation of a draft makes room for itself.
-    if operations.len() > 1 && !draft.has_room_for_operations() {
-        draft.record_in(SharedList::with_room(operations.len()));
+/// Makes room for several operations. The first one of a draft makes room for itself.
+fn make_room(draft: &mut Draft, operations: usize) {
+    if !draft.has_room_for_operations() {
+        draft.record_in(SharedList::with_room(operations));
     }
 }
 
@@ -98,16 +102,40 @@ impl OperationRunner<'_> {
         let name = operation.name();
         match operation {
             Operation::On {
-                node_id,
+                node_id: node,
+                operation: NodeOperation::Named { alias, operation },
+                unit,
+            } => self.name_first(name, alias, |runner| {
+                runner.run(Operation::On {
+                    node_id: node,
+                    operation: *operation,
+                    unit,
+                })
+            }),
+            Operation::On {
+                node_id: node,
                 operation,
                 unit,
-            } => self.step_on(name, node_id, operation, unit),
+            } => {
+                let id = match node {
+                    NodeRef::Id(id) => id,
+                    alias => match resolve(self.draft, &alias) {
+                        Ok(id) => id,
+                        Err(cause) => return Err(self.failed(name, None, cause)),
+                    },
+                };
+                self.step(name, id, operation, unit, Some)
+            }
             Operation::Control {
                 node_id,
                 operations,
                 unit,
             } => operations.into_iter().try_for_each(|operation| {
-                self.step_on(operation.name(), node_id.clone(), operation, unit)
+                self.run(Operation::On {
+                    node_id: node_id.clone(),
+                    operation,
+                    unit,
+                })
             }),
             Operation::OnDocument { operation, unit } => {
                 self.step(name, DocumentTarget, operation, unit, |_| None)
@@ -117,31 +145,6 @@ impl OperationRunner<'_> {
             }
             Operation::Call(code) => self.step(name, DocumentTarget, code, None, |_| None),
         }
-    }
-
-    fn step_on(
-        &mut self,
-        name: &'static str,
-        node: NodeRef,
-        operation: NodeOperation,
-        unit: Option<TextUnit>,
-    ) -> Result<(), TransactionError> {
-        let operation = match operation {
-            NodeOperation::Named { alias, operation } => {
-                return self.name_first(name, alias, |runner| {
-                    runner.step_on(name, node, *operation, unit)
-                });
-            }
-            operation => operation,
-        };
-        let id = match node {
-            NodeRef::Id(id) => id,
-            alias => match resolve(self.draft, &alias) {
-                Ok(id) => id,
-                Err(cause) => return Err(self.failed(name, None, cause)),
-            },
-        };
-        self.step(name, id, operation, unit, Some)
     }
 
     /// Names the first node that is created.
@@ -176,47 +179,42 @@ impl OperationRunner<'_> {
         unit: Option<TextUnit>,
         node_id: impl FnOnce(Target) -> Option<NodeId>,
     ) -> Result<(), TransactionError> {
-        if let Err(cause) = self.count_one(|on| operation.steps(on, &target)) {
+        if self.draft.limits().is_some()
+            && let Err(cause) = self.count_one(|on| operation.steps(on, &target))
+        {
             return Err(self.failed(name, node_id(target), cause.into()));
         }
         let before = self.draft.changes().len();
-        let outcome = match self.draft.is_on_nodes() && !operation.is_code() {
-            true => {
-                let run = |on: &mut Draft| run_in_unit(on, &target, operation.clone(), unit);
-                self.draft.run_on_nodes(&run)
-            }
-            false => run_in_unit(self.draft, &target, operation, unit),
+        let outcome = if self.draft.is_on_nodes() && !operation.is_code() {
+            let run = |on: &mut Draft| run_in_unit(on, &target, operation.clone(), unit);
+            self.draft.run_on_nodes(&run)
+        } else if unit.is_some() {
+            run_in_unit(self.draft, &target, operation, unit)
+        } else {
+            operation.run(self.draft, &target)
         };
-        match outcome {
-            Ok(()) => {
-                self.done(name, node_id(target), before);
-                Ok(())
-            }
-            Err(cause) => Err(self.failed(name, node_id(target), cause)),
+        if let Err(cause) = outcome {
+            return Err(self.failed(name, node_id(target), cause));
         }
+        // The operation is recorded with what it created. Most create nothing.
+        let changes = self.draft.changes().get(before..).unwrap_or_default();
+        let created = match changes.iter().any(Change::creates) {
+            true => created(self.draft, changes),
+            false => Vec::new(),
+        };
+        self.draft.record(ExecutedOperation {
+            name: SmolStr::new_static(name),
+            node_id: node_id(target),
+            created,
+        });
+        *self.index += 1;
+        Ok(())
     }
 
     /// Counts an operation, and what it reads, against the limits.
     fn count_one(&self, steps: impl FnOnce(&Overlay) -> usize) -> Result<(), EditError> {
         self.draft.spend(Limit::Operations, |_| 1)?;
         self.draft.spend(Limit::Steps, steps)
-    }
-
-    /// Records the operation with its changes, from the given one on.
-    fn done(&mut self, name: &'static str, node_id: Option<NodeId>, before: usize) {
-        let changes = self.draft.changes();
-        let changes = changes.get(before..).unwrap_or_default();
-        // Most operations create nothing.
-        let created = match changes.iter().any(creates) {
-            true => created(self.draft, changes),
-            false => Vec::new(),
-        };
-        self.draft.record(ExecutedOperation {
-            name: SmolStr::new_static(name),
-            node_id,
-            created,
-        });
-        *self.index += 1;
     }
 
     fn failed(
@@ -262,13 +260,6 @@ pub(super) fn call(code: &Callback, draft: &mut Draft) -> Result<(), OperationEr
         Ok(result) => Ok(result?),
         Err(panic) => Err(OperationError::Panicked(PanicPayload::new(panic))),
     }
-}
-
-fn creates(change: &Change) -> bool {
-    matches!(
-        change,
-        Change::InsertSubtree { .. } | Change::SplitNode { .. }
-    )
 }
 
 /// The inserted nodes in document order, then the right halves of splits, the outermost first:

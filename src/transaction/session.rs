@@ -226,10 +226,12 @@ impl Session {
             self.catch_up(&mut state, store);
         }
         draft.begin_with_selection(state.selection.clone());
-        draft.set_clipboard(state.clipboard.clone());
+        if state.clipboard.is_some() {
+            draft.set_clipboard(state.clipboard.clone());
+        }
         SessionTurn {
             session: self,
-            before: draft.selection().cloned(),
+            before: draft.selection_for_session().cloned(),
             state: is_brief.then_some(state),
         }
     }
@@ -313,7 +315,7 @@ impl SessionTurn<'_> {
     ) -> OfSession<'u> {
         OfSession {
             id: self.session.id(),
-            selections: [self.before.take(), draft.selection().cloned()],
+            selections: [self.before.take(), draft.selection_for_session().cloned()],
             in_history,
             unit,
             reversal: Reversal::default(),

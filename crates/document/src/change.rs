@@ -476,6 +476,12 @@ impl Change {
         Some(Position::new(id.clone(), offset))
     }
 
+    /// Whether it makes new nodes.
+    #[doc(hidden)]
+    pub fn creates(&self) -> bool {
+        matches!(self, Self::InsertSubtree { .. } | Self::SplitNode { .. })
+    }
+
     /// Whether it changes the document, and not only the selection.
     #[doc(hidden)]
     pub fn is_of_the_document(&self) -> bool {

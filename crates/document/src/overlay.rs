@@ -5,8 +5,7 @@ mod savepoint;
 pub use savepoint::OverlaySavepoint;
 
 use std::collections::HashSet;
-use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
 
@@ -14,7 +13,7 @@ use super::mark::TextSplice;
 use super::plan::{find, follows, out_of_range, reserve};
 use super::provenance::{ChangeDetail, Detail};
 use super::sizes::{DraftSizes, Measure, Sizes};
-use super::touched::Touched;
+use super::touched::{DeferredSplice, Touched, TouchedNode};
 use super::{
     AttributePatch, Change, Changes, ChildPosition, Children, EditError, Marks, MarksChange, Node,
     RightHalf, Selection, Snapshot, SplitPoint, View, value,
@@ -30,16 +29,16 @@ use crate::id::{AsNodeId, NodeId, NodeIds};
 pub struct Overlay {
     /// Present until it is folded in.
     base: Option<Snapshot>,
-    touched: Touched,
+    pub(super) touched: Touched,
     /// The root, if it was set.
-    root: Option<Option<NodeId>>,
+    pub(super) root: Option<Option<NodeId>>,
     changes: Changes,
     /// What the changes do not tell, in their order.
     details: Vec<ChangeDetail>,
     /// The selection of the editor. It follows each change.
     selection: Option<Selection>,
     /// The sizes of nodes, if they were needed.
-    sizes: Option<Arc<DraftSizes>>,
+    pub(super) sizes: Option<Arc<DraftSizes>>,
 }
 
 /// Why the base is there.
@@ -52,9 +51,10 @@ const DEFERRED: usize = 1024;
 /// Where a change comes from.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ChangeSource {
-    /// A plan on the same overlay, or the inverse of its last change. What the change replaces is
-    /// there.
+    /// A plan on the same overlay. What the change replaces is there.
     Plan,
+    /// The last change of the overlay, whose inverse it is.
+    Rollback,
     /// A program, or another version of the document.
     Anywhere,
 }
@@ -150,9 +150,7 @@ impl Overlay {
     /// in place. Only the changes remain.
     #[inline]
     pub fn fold_into(&mut self, snapshot: &mut Snapshot) {
-        self.release_base();
-        // What is replaced is dropped with the overlay, while no reader waits.
-        self.sizes = snapshot.fold(&mut self.touched, self.root.take(), self.sizes.take());
+        snapshot.fold(self);
     }
 
     /// The sizes of the nodes under a root, as they are now.
@@ -190,35 +188,13 @@ impl Overlay {
     /// Makes a change completely or not at all, and records it.
     #[inline]
     pub fn apply(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
-        self.apply_from(ChangeSource::Anywhere, change, ids)
+        self.make(ChangeSource::Anywhere, change, ids)
     }
 
     /// Makes a change that was [planned](super::plan) on this overlay.
     #[inline]
     pub fn apply_planned(&mut self, change: Change, ids: &NodeIds) -> Result<(), EditError> {
-        self.apply_from(ChangeSource::Plan, change, ids)
-    }
-
-    fn apply_from(
-        &mut self,
-        source: ChangeSource,
-        change: Change,
-        ids: &NodeIds,
-    ) -> Result<(), EditError> {
-        value::check_change(&change)?;
-        let detail = self.make(source, &change, ids)?;
-        if change.changes_nothing() {
-            return Ok(());
-        }
-        if let Some(selection) = self.selection.take() {
-            self.selection = self.followed(selection, &change);
-        }
-        if let Some(what) = detail {
-            let change = self.changes.len();
-            self.details.push(ChangeDetail { change, what });
-        }
-        self.changes.push(change);
-        Ok(())
+        self.make(ChangeSource::Plan, change, ids)
     }
 
     /// The selection after a change of its own editor. A caret stays at the end of a text of which
@@ -243,16 +219,21 @@ impl Overlay {
         }
     }
 
-    /// Makes a change completely or not at all. Returns what it does not tell about the document
-    /// before it.
+    /// Makes a change completely or not at all, and records it, unless it leads back.
     fn make(
         &mut self,
         source: ChangeSource,
-        change: &Change,
+        change: Change,
         ids: &NodeIds,
-    ) -> Result<Option<Detail>, EditError> {
+    ) -> Result<(), EditError> {
+        let leads_back = source == ChangeSource::Rollback;
+        // Text without marks has no values. Those that come back were checked before.
+        if !leads_back && !matches!(change, Change::SpliceText { marks: None, .. }) {
+            value::check_change(&change)?;
+        }
+        // What the change does not tell about the document before it.
         let mut detail = None;
-        match change {
+        match &change {
             Change::InsertSubtree { at, nodes } => self.insert_subtree(at.as_ref(), nodes, ids)?,
             Change::RemoveSubtree { at, nodes } => {
                 self.remove_subtree(source, at.as_ref(), nodes)?;
@@ -265,24 +246,10 @@ impl Overlay {
                 inserted,
                 marks,
             } => {
-                let splice = TextSplice {
-                    range: *at..at.saturating_add(removed.chars().count()),
-                    inserted: inserted.chars().count(),
-                };
-                let removed_marks =
-                    self.splice_text(source, id, splice, [removed, inserted], marks.as_ref())?;
-                detail = removed_marks.map(Detail::RemovedMarks);
+                let (place, texts) = ((id, *at), [removed, inserted]);
+                detail = self.splice_text(source, place, texts, marks.as_ref())?;
             }
-            Change::SetMarks { id, marks } => {
-                let mut changed = None;
-                let node = self.edit(id, |node| {
-                    changed = node
-                        .marks
-                        .changed(&TextSplice::NONE, marks, node.text.len());
-                    expect(changed.is_some(), id, "set of marks")
-                })?;
-                node.marks = changed.unwrap_or_default();
-            }
+            Change::SetMarks { id, marks } => self.set_marks(id, marks)?,
             Change::PatchAttrs { id, patches } => {
                 let node = self.edit(id, |node| match source.may_not_fit() {
                     true => check_patches(node, patches),
@@ -305,66 +272,96 @@ impl Overlay {
                 at,
                 right,
                 place,
-            } => {
-                let end = self.join_nodes(id, *at, right, place)?;
-                detail = Some(Detail::Joined([end.text, end.children]));
-            }
+            } => detail = Some(self.join_nodes(id, *at, right, place)?),
             Change::SetRoot { before, after } => self.set_root(before.as_ref(), after.as_ref())?,
             Change::SetSelection { before, after } => {
-                // The old selection need not match, but it has to be readable.
-                if before.as_ref().is_some_and(Selection::has_empty_id) {
-                    return Err(EditError::IdEmpty);
-                }
-                before.as_ref().map_or(Ok(()), Selection::check_marks)?;
-                if let Some(selection) = after {
-                    selection.check(self)?;
-                }
-                self.selection.clone_from(after);
+                self.set_selection(before.as_ref(), after.as_ref())?;
             }
         }
-        Ok(detail)
+        // Only a plan is known to change something.
+        let is_nothing = source == ChangeSource::Anywhere && change.changes_nothing();
+        if leads_back || is_nothing {
+            return Ok(());
+        }
+        debug_assert!(!change.changes_nothing());
+        if let Some(selection) = self.selection.take() {
+            self.selection = self.followed(selection, &change);
+        }
+        if let Some(what) = detail {
+            let change = self.changes.len();
+            self.details.push(ChangeDetail { change, what });
+        }
+        self.changes.push(change);
+        Ok(())
     }
 
-    /// Splices a text. Returns the marks of the characters that are removed, if they have any.
+    /// Splices a text: now, or in the next version. Returns the marks of the characters that are
+    /// removed, if they have any.
     fn splice_text(
         &mut self,
         source: ChangeSource,
-        id: &NodeId,
-        splice: TextSplice,
+        (id, at): (&NodeId, usize),
         [removed, inserted]: [&SmolStr; 2],
         marks: Option<&MarksChange>,
-    ) -> Result<Option<Marks>, EditError> {
-        let mut changed = None;
-        let mut gone = None;
-        let mut check = |node: &Node| {
-            if source.may_not_fit() {
-                check_splice(node, &splice, removed, marks)?;
-            }
-            if let Some(marks) = marks {
-                let len = node.text.len() - splice.range.len() + splice.inserted;
-                changed = node.marks.changed(&splice, marks, len);
-                expect(changed.is_some(), id, "set of marks")?;
-            }
-            gone = removed_marks(node, &splice.range);
-            Ok(())
+    ) -> Result<Option<Detail>, EditError> {
+        let splice = TextSplice {
+            range: at..at.saturating_add(removed.chars().count()),
+            inserted: inserted.chars().count(),
         };
         let is_short = removed.len() <= DEFERRED && inserted.len() <= DEFERRED;
         if is_short && marks.is_none() && !self.touched.contains(id) {
+            let mut gone = None;
             // The plan of an insertion has found the node, and nothing else of it is needed.
             if source.may_not_fit() || !removed.is_empty() {
-                let node = self.base().shared(id);
-                check(node.ok_or_else(|| self.missing(id))?)?;
+                let node = self.base().shared(id).ok_or_else(|| self.missing(id))?;
+                (_, gone) = check_splice(source, node, &splice, removed, None)?;
             }
-            self.touched.defer(id.clone(), splice, inserted.clone());
-            return Ok(gone);
+            let deferred = DeferredSplice {
+                splice,
+                inserted: inserted.clone(),
+                copy: OnceLock::new(),
+            };
+            self.touched
+                .push(id.clone(), TouchedNode::Spliced(deferred));
+            return Ok(gone.map(Detail::RemovedMarks));
         }
-        let node = self.edit(id, check)?;
+        let (mut changed, mut gone) = (None, None);
+        let node = self.edit(id, |node| {
+            (changed, gone) = check_splice(source, node, &splice, removed, marks)?;
+            Ok(())
+        })?;
         match changed {
             Some(marks) => node.marks = marks,
             None => node.marks.follow(&splice),
         }
         node.text.splice(splice.range, inserted);
-        Ok(gone)
+        Ok(gone.map(Detail::RemovedMarks))
+    }
+
+    fn set_marks(&mut self, id: &NodeId, change: &MarksChange) -> Result<(), EditError> {
+        let mut changed = None;
+        let node = self.edit(id, |node| {
+            let len = node.text.len();
+            changed = node.marks.changed(&TextSplice::NONE, change, len);
+            expect(changed.is_some(), id, "set of marks")
+        })?;
+        node.marks = changed.unwrap_or_default();
+        Ok(())
+    }
+
+    fn set_selection(
+        &mut self,
+        before: Option<&Selection>,
+        after: Option<&Selection>,
+    ) -> Result<(), EditError> {
+        // The old selection need not match, but it has to be readable.
+        if before.is_some_and(Selection::has_empty_id) {
+            return Err(EditError::IdEmpty);
+        }
+        before.map_or(Ok(()), Selection::check_marks)?;
+        after.map_or(Ok(()), |after| after.check(self))?;
+        self.selection = after.cloned();
+        Ok(())
     }
 
     fn insert_subtree(
@@ -493,7 +490,7 @@ impl Overlay {
         at: SplitPoint,
         right: &RightHalf,
         place: &ChildPosition,
-    ) -> Result<SplitPoint, EditError> {
+    ) -> Result<Detail, EditError> {
         let left = find(self, id)?;
         let gone = find(self, &right.id)?;
         let siblings = &find(self, &place.parent)?.children;
@@ -514,7 +511,7 @@ impl Overlay {
         self.adopt(&children, start, id)?;
         self.touched.set(&gone.id, None);
         self.detach(Some(place))?;
-        Ok(gone.end())
+        Ok(Detail::Joined([gone.text.len(), gone.children.len()]))
     }
 
     /// Sets `parent` as the parent of its children from an index on.
@@ -653,11 +650,9 @@ pub fn same(one: Option<&Arc<Node>>, other: Option<&Arc<Node>>) -> bool {
 
 impl View for Overlay {
     fn node(&self, id: impl AsNodeId) -> Option<&Node> {
-        let id = &*id.as_node_id();
-        match self.touched.get(id, self.base()) {
-            Some(node) => node.map(|node| &**node),
-            None => self.base().node(id),
-        }
+        let (id, base) = (&*id.as_node_id(), self.base());
+        let node = self.touched.get(id, base);
+        node.unwrap_or_else(|| base.shared(id)).map(|node| &**node)
     }
 
     fn root(&self) -> Option<&NodeId> {
@@ -710,27 +705,34 @@ fn unchecked(_: &Node) -> Result<(), EditError> {
     Ok(())
 }
 
-/// The marks of the characters that a change is going to remove, if they have any.
-fn removed_marks(node: &Node, removed: &Range<usize>) -> Option<Marks> {
-    if removed.is_empty() || node.marks.is_empty() {
-        return None;
-    }
-    let marks = node.marks.within(removed);
-    (!marks.is_empty()).then(|| Marks::sorted(marks))
-}
-
 /// The removed text is there, and without a change of the marks they all follow from the splice.
+/// Returns the marks after that change, and those of the removed characters, if they have any.
 fn check_splice(
+    source: ChangeSource,
     node: &Node,
     splice: &TextSplice,
     removed: &str,
-    marks: Option<&MarksChange>,
-) -> Result<(), EditError> {
-    let found = node.text.slice(splice.range.clone());
-    let found = found.ok_or_else(|| out_of_range(node, &splice.range))?;
-    expect(found == removed, &node.id, "text")?;
-    let fit = marks.is_some() || node.marks.all_follow(splice);
-    expect(fit, &node.id, "set of marks")
+    change: Option<&MarksChange>,
+) -> Result<(Option<Marks>, Option<Marks>), EditError> {
+    if source.may_not_fit() {
+        let found = node.text.slice(splice.range.clone());
+        let found = found.ok_or_else(|| out_of_range(node, &splice.range))?;
+        expect(found == removed, &node.id, "text")?;
+        let fit = change.is_some() || node.marks.all_follow(splice);
+        expect(fit, &node.id, "set of marks")?;
+    }
+    let mut changed = None;
+    if let Some(change) = change {
+        let len = node.text.len() - splice.range.len() + splice.inserted;
+        changed = node.marks.changed(splice, change, len);
+        expect(changed.is_some(), &node.id, "set of marks")?;
+    }
+    if splice.range.is_empty() || node.marks.is_empty() {
+        return Ok((changed, None));
+    }
+    let gone = node.marks.within(&splice.range);
+    let gone = (!gone.is_empty()).then(|| Marks::sorted(gone));
+    Ok((changed, gone))
 }
 
 fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditError> {

@@ -78,7 +78,11 @@ pub fn splice_text(node: &Node, range: Option<Range<usize>>, inserted: SmolStr) 
         at: splice.range.start,
         removed,
         inserted,
-        marks: node.marks.change_by(&splice),
+        // An insertion changes none of them.
+        marks: match splice.range.is_empty() {
+            true => None,
+            false => node.marks.change_by(&splice),
+        },
     }))
 }
 

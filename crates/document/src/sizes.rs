@@ -341,24 +341,16 @@ impl KeptSizes {
         Some(kept.settled(version, measure))
     }
 
-    /// Makes them those of the next version, in which these nodes differ. Those of the transaction
-    /// are newer. Returns what is not kept, which may take long to drop.
-    #[inline(always)]
-    pub(super) fn advance(
-        &mut self,
-        of_draft: Option<Arc<DraftSizes>>,
-        nodes: usize,
-        touched: &Touched,
-    ) -> Option<Arc<DraftSizes>> {
-        match of_draft.is_none() && self.0.get().is_none() {
-            true => None,
-            false => self.advance_known(of_draft, nodes, touched),
-        }
+    /// Whether they were needed.
+    pub(super) fn are_known(&self) -> bool {
+        self.0.get().is_some()
     }
 
+    /// Makes them those of the next version, in which these nodes differ. Those of the transaction
+    /// are newer. Returns what is not kept, which may take long to drop.
     #[cold]
     #[inline(never)]
-    fn advance_known(
+    pub(super) fn advance(
         &mut self,
         of_draft: Option<Arc<DraftSizes>>,
         nodes: usize,

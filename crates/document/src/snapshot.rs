@@ -17,9 +17,9 @@ use std::fmt;
 use std::sync::{Arc, Weak};
 
 use super::nodes::Nodes;
-use super::sizes::{DraftSizes, KeptSizes, Measure, Sizes};
-use super::touched::{Touched, TouchedNode};
-use super::{Change, EditError, Node, View};
+use super::sizes::{KeptSizes, Measure, Sizes};
+use super::touched::{DeferredSplice, TouchedNode};
+use super::{Change, EditError, Node, Overlay, View};
 use crate::id::{AsNodeId, NodeId};
 
 pub use assemble::{AssemblyError, DocumentHead, NodeTable, check_room};
@@ -97,33 +97,39 @@ impl Snapshot {
     }
 
     /// Applies the changed nodes of a transaction, and the root if it was set, and becomes the next
-    /// version. Changes unshared data in place and copies the rest. Gets the sizes that the
-    /// transaction has asked for, and returns those that are not kept.
-    #[inline]
-    pub(super) fn fold(
-        &mut self,
-        touched: &mut Touched,
-        root: Option<Option<NodeId>>,
-        sizes: Option<Arc<DraftSizes>>,
-    ) -> Option<Arc<DraftSizes>> {
+    /// version. Changes unshared data in place and copies the rest.
+    pub(super) fn fold(&mut self, overlay: &mut Overlay) {
+        overlay.release_base();
         let document = Arc::make_mut(&mut self.0);
         document.version += 1;
-        let nodes = document.nodes.len();
-        let replaced = document.sizes.advance(sizes, nodes, touched);
-        if let Some(root) = root {
+        if overlay.sizes.is_some() || document.sizes.are_known() {
+            let (newer, nodes) = (overlay.sizes.take(), document.nodes.len());
+            // What is replaced is dropped with the overlay, while no reader waits.
+            overlay.sizes = document.sizes.advance(newer, nodes, &overlay.touched);
+        }
+        if let Some(root) = overlay.root.take() {
             document.root = root;
         }
-        for (id, node) in touched.drain() {
+        for (id, node) in overlay.touched.drain() {
             match node {
                 TouchedNode::Changed(node) => document.nodes.insert(node),
                 TouchedNode::Deleted => document.nodes.remove(&id),
-                TouchedNode::Spliced(mut deferred) => match deferred.take_copy() {
+                TouchedNode::Spliced(DeferredSplice {
+                    splice,
+                    inserted,
+                    copy,
+                }) => match copy.into_inner() {
                     Some(node) => document.nodes.insert(node),
-                    None => document.nodes.change(&id, |node| deferred.make(node)),
+                    None => document.nodes.change(&id, |node| {
+                        // Most texts have no marks.
+                        if !node.marks.is_empty() {
+                            node.marks.follow(&splice);
+                        }
+                        node.text.splice(splice.range, &inserted);
+                    }),
                 },
             }
         }
-        replaced
     }
 
     /// The sizes of the nodes under a root. The version keeps the first that it is asked for.
@@ -141,8 +147,7 @@ impl Snapshot {
 
 impl View for Snapshot {
     fn node(&self, id: impl AsNodeId) -> Option<&Node> {
-        let id = &*id.as_node_id();
-        self.0.nodes.get(id).map(|node| &**node)
+        self.shared(&id.as_node_id()).map(|node| &**node)
     }
 
     #[inline]
@@ -200,8 +205,7 @@ impl Snapshot {
     #[inline]
     #[doc(hidden)]
     pub fn pinned(&self) -> Option<PinnedVersion> {
-        let is_shared = Arc::strong_count(&self.0) > 1;
-        is_shared.then(|| PinnedVersion(Arc::downgrade(&self.0)))
+        (Arc::strong_count(&self.0) > 1).then(|| PinnedVersion(Arc::downgrade(&self.0)))
     }
 }
 

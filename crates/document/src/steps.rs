@@ -12,11 +12,18 @@ pub fn step() {
     steps(1);
 }
 
-/// Counts steps in tests; does nothing elsewhere.
+/// Counts steps in tests.
+#[cfg(any(test, feature = "__tests"))]
 #[inline(always)]
-pub fn steps(_count: usize) {
-    #[cfg(any(test, feature = "__tests"))]
-    STEPS.set(STEPS.get() + _count);
+pub fn steps(count: usize) {
+    STEPS.set(STEPS.get() + count);
+}
+
+/// Does nothing outside of tests.
+#[cfg(not(any(test, feature = "__tests")))]
+#[inline(always)]
+pub fn steps(count: usize) {
+    let _ = count;
 }
 
 /// Counts steps that are only computed in tests.

@@ -18,7 +18,7 @@ use crate::steps::{step, steps};
 #[derive(Debug, Default)]
 pub(super) struct Touched {
     entries: TouchedEntries,
-    /// Position by id. Empty up to [`Touched::SCAN`] entries.
+    /// Position by id. Outdated up to [`Touched::SCAN`] entries.
     index: HashMap<NodeId, usize, Secret>,
 }
 
@@ -38,30 +38,20 @@ pub(super) enum TouchedNode {
 /// node is copied only if the transaction reads it again.
 #[derive(Debug)]
 pub(super) struct DeferredSplice {
-    splice: TextSplice,
-    inserted: SmolStr,
+    pub(super) splice: TextSplice,
+    pub(super) inserted: SmolStr,
     /// The node after the splice, once it was read.
-    copy: OnceLock<Arc<Node>>,
+    pub(super) copy: OnceLock<Arc<Node>>,
 }
 
 impl DeferredSplice {
-    /// Makes the splice, which was checked for this node.
-    pub(super) fn make(&self, node: &mut Node) {
-        node.marks.follow(&self.splice);
-        node.text.splice(self.splice.range.clone(), &self.inserted);
-    }
-
-    /// The node after the splice, if it was read.
-    pub(super) fn take_copy(&mut self) -> Option<Arc<Node>> {
-        self.copy.take()
-    }
-
     /// The node after the splice.
     fn node(&self, id: &NodeId, base: &Snapshot) -> &Arc<Node> {
         self.copy.get_or_init(|| {
             let before = base.shared(id).expect("the node of the splice is there");
             let mut node = Node::clone(before);
-            self.make(&mut node);
+            node.marks.follow(&self.splice);
+            node.text.splice(self.splice.range.clone(), &self.inserted);
             Arc::new(node)
         })
     }
@@ -104,8 +94,7 @@ impl Touched {
     /// `None` if the node was not touched, `Some(None)` if it was deleted.
     #[inline]
     pub(super) fn get(&self, id: &NodeId, base: &Snapshot) -> Option<Option<&Arc<Node>>> {
-        let (_, node) = &self.entries[self.position(id)?];
-        Some(node.get(id, base))
+        self.position(id).map(|at| self.entries[at].1.get(id, base))
     }
 
     pub(super) fn get_mut(&mut self, id: &NodeId, base: &Snapshot) -> Option<&mut Arc<Node>> {
@@ -113,7 +102,7 @@ impl Touched {
         let state = &mut self.entries[position].1;
         if let TouchedNode::Spliced(deferred) = state {
             deferred.node(id, base);
-            *state = TouchedNode::Changed(deferred.take_copy()?);
+            *state = TouchedNode::Changed(deferred.copy.take()?);
         }
         match state {
             TouchedNode::Changed(node) => Some(node),
@@ -138,28 +127,23 @@ impl Touched {
         }
     }
 
-    /// Adds an untouched node, whose text is spliced later. The splice was checked.
-    pub(super) fn defer(&mut self, id: NodeId, splice: TextSplice, inserted: SmolStr) {
-        let copy = OnceLock::new();
-        let deferred = DeferredSplice {
-            splice,
-            inserted,
-            copy,
-        };
-        self.push(id, TouchedNode::Spliced(deferred));
-    }
-
-    fn push(&mut self, id: NodeId, state: TouchedNode) {
+    /// Adds an untouched node in its current state. A splice was checked.
+    pub(super) fn push(&mut self, id: NodeId, state: TouchedNode) {
         self.entries.push((id, state));
-        self.index_last();
+        if self.entries.len() > Self::SCAN {
+            self.index_last();
+        }
     }
 
+    /// Adds the last entry to the index, which the first one too many for a search begins.
     fn index_last(&mut self) {
         let len = self.entries.len();
-        let unindexed = match len {
-            ..=Self::SCAN => return,
-            _ if self.index.is_empty() => 0..len,
-            _ => len - 1..len,
+        let unindexed = match len == Self::SCAN + 1 {
+            true => {
+                self.index.clear();
+                0..len
+            }
+            false => len - 1..len,
         };
         for position in unindexed {
             self.index
@@ -173,8 +157,6 @@ impl Touched {
             for (id, _) in self.entries.get(len..).unwrap_or_default() {
                 self.index.remove(id);
             }
-        } else {
-            self.index.clear();
         }
         self.entries.truncate(len);
     }
@@ -192,7 +174,6 @@ impl Touched {
     /// Takes out all nodes.
     #[inline]
     pub(super) fn drain(&mut self) -> impl Iterator<Item = (NodeId, TouchedNode)> {
-        self.index.clear();
         self.entries.drain(..)
     }
 }

@@ -21,42 +21,18 @@ pub struct Typed {
 impl Typed {
     /// What a commit typed or deleted, if that is the last thing that it did to the document apart
     /// from the marks of the same text.
-    #[inline]
     pub fn of(changes: &[Change]) -> Option<Self> {
-        match changes {
-            [only] => Self::by(only, true),
-            _ => Self::of_many(changes),
-        }
-    }
-
-    fn of_many(changes: &[Change]) -> Option<Self> {
-        let mut before = changes.iter().filter(|it| it.is_of_the_document());
-        let mut last = before.next_back()?;
-        let mut marked = None;
-        while let Change::SetMarks { id, .. } = last {
-            marked = Some(id);
-            last = before.next_back()?;
-        }
-        let is_alone = before.clone().next().is_none();
-        let deletes = |change: &Change| match change {
-            Change::SpliceText { removed, .. } => !removed.is_empty(),
-            Change::RemoveSubtree { .. } | Change::JoinNodes { .. } => true,
-            _ => false,
+        let (last, is_alone) = match changes {
+            [only] => (only, true),
+            _ => last_of_many(changes)?,
         };
-        let typed = Self::by(last, is_alone)?;
-        let is_typed = is_alone || typed.inserts && before.all(deletes);
-        (is_typed && marked.is_none_or(|marked| *marked == typed.id)).then_some(typed)
-    }
-
-    #[inline]
-    fn by(change: &Change, is_alone: bool) -> Option<Self> {
         let Change::SpliceText {
             id,
             at,
             removed,
             inserted,
             ..
-        } = change
+        } = last
         else {
             return None;
         };
@@ -99,4 +75,26 @@ impl Typed {
             (self.id, self.end) = (focus.node_id, focus.offset);
         }
     }
+}
+
+/// The last edit of a text, and whether it is alone. Marks of the same text may come after it, and
+/// only deletions before it, if it inserts.
+fn last_of_many(changes: &[Change]) -> Option<(&Change, bool)> {
+    let mut before = changes.iter().filter(|it| it.is_of_the_document());
+    let mut last = before.next_back()?;
+    let mut marked = None;
+    while let Change::SetMarks { id, .. } = last {
+        marked = Some(id);
+        last = before.next_back()?;
+    }
+    let is_alone = before.clone().next().is_none();
+    let deletes = |change: &Change| match change {
+        Change::SpliceText { removed, .. } => !removed.is_empty(),
+        Change::RemoveSubtree { .. } | Change::JoinNodes { .. } => true,
+        _ => false,
+    };
+    let inserts = |change: &Change| matches!(change, Change::SpliceText { inserted, .. } if !inserted.is_empty());
+    let is_typed = is_alone || inserts(last) && before.all(deletes);
+    (is_typed && marked.is_none_or(|marked| last.node() == Some(marked)))
+        .then_some((last, is_alone))
 }

@@ -189,10 +189,11 @@ impl Draft {
         before: impl Fn(&Self, &Node),
     ) -> Result<(), EditError> {
         // The replaced characters are read, even if they are the same.
-        self.spend(Limit::Steps, |on| {
-            let whole = || on.node(id).map_or(0, |node| node.text().bytes());
-            range.as_ref().map_or_else(whole, Range::len) / cost::BYTES
-        })?;
+        if let Some(budget) = self.budget() {
+            let whole = || self.overlay.node(id).map_or(0, |node| node.text().bytes());
+            let read = range.as_ref().map_or_else(whole, Range::len);
+            budget.spend(Limit::Steps, read / cost::BYTES)?;
+        }
         self.edit((range, text), |on, (range, text)| {
             let node = plan::find(on, id)?;
             before(on, node);
@@ -326,7 +327,7 @@ impl Draft {
         let change = Change::SetSelection { before, after };
         match change.changes_nothing() {
             true => Ok(()),
-            false => self.make(change),
+            false => self.edit(change, |_, change| Ok(Some(change))),
         }
     }
 
@@ -349,9 +350,9 @@ impl Draft {
     /// [`EditError`]: the document is not in the state that the change expects, or would become
     /// invalid.
     pub fn apply(&mut self, change: Change) -> Result<(), EditError> {
-        let Some(change) = self.plan(change, |_, change| Ok(Some(change)))? else {
-            return Ok(());
-        };
+        if self.nodes.is_some() {
+            self.plan_on_nodes(&|_| Ok(Some(change.clone())))?;
+        }
         self.spend_on(&change)?;
         self.overlay.apply(change, &self.document.ids)
     }
@@ -398,25 +399,26 @@ impl Draft {
         is_here.then_some(marks)
     }
 
-    /// Plans a change and makes it.
+    /// Plans a change, and makes it. On nodes, the plan locks what it needs.
     fn edit<A: Clone>(
         &mut self,
         arguments: A,
         plan: impl Fn(&Self, A) -> Planned,
     ) -> Result<(), EditError> {
-        match self.plan(arguments, plan)? {
-            Some(change) => self.make(change),
-            None => Ok(()),
-        }
-    }
-
-    /// Makes a planned change.
-    fn make(&mut self, change: Change) -> Result<(), EditError> {
+        let planned = match self.nodes {
+            None => plan(self, arguments),
+            Some(_) => self.plan_on_nodes(&|this| plan(this, arguments.clone())),
+        };
+        let Some(change) = planned? else {
+            return Ok(());
+        };
         // A later edit can still repair other violations before the commit, but not this one.
         if let Some(schema) = self.schema() {
             schema.check_names(&change)?;
         }
-        self.spend_on(&change)?;
+        if self.budget().is_some() {
+            self.spend_on(&change)?;
+        }
         self.overlay.apply_planned(change, &self.document.ids)
     }
 }

@@ -89,7 +89,7 @@ impl Draft {
             version: self.base().version(),
             operations: self.operations.len(),
             aliases: optional.map_or(0, |optional| optional.aliases.len()),
-            conditions: optional.map_or(0, |optional| optional.conditions.len()),
+            conditions: self.conditions.len(),
             clipboard: optional.and_then(|optional| optional.clipboard.clone()),
             is_no_typing: self.is_no_typing(),
             savepoints: optional.map_or(0, |optional| optional.savepoints.len()),
@@ -101,9 +101,9 @@ impl Draft {
         self.overlay.return_to(&state.overlay, ids);
         self.move_selection_from(state.version);
         self.operations.truncate(state.operations);
+        self.conditions.truncate(state.conditions);
         if let Some(optional) = &mut self.optional {
             optional.aliases.truncate(state.aliases);
-            optional.conditions.truncate(state.conditions);
             optional.clipboard.clone_from(&state.clipboard);
             optional.is_no_typing = state.is_no_typing;
             optional.savepoints.truncate(state.savepoints);

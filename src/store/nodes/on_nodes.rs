@@ -168,20 +168,8 @@ impl Draft {
     /// needs what it read, as if it changed that: a later edit may.
     ///
     /// The plan is made again after each wait, because other transactions may have changed what it
-    /// read. Unless the transaction is on nodes, it is made once and nothing is locked.
-    #[inline]
-    pub(in crate::store) fn plan<A: Clone>(
-        &mut self,
-        arguments: A,
-        plan: impl Fn(&Self, A) -> Planned,
-    ) -> Planned {
-        match self.nodes {
-            None => plan(self, arguments),
-            Some(_) => self.plan_on_nodes(&|this| plan(this, arguments.clone())),
-        }
-    }
-
-    fn plan_on_nodes(&mut self, plan: &dyn Fn(&Self) -> Planned) -> Planned {
+    /// read.
+    pub(in crate::store) fn plan_on_nodes(&mut self, plan: &dyn Fn(&Self) -> Planned) -> Planned {
         loop {
             let (planned, _) = self.plan_reading(ReadSet::unnoted(), plan);
             let needed = match &planned {
@@ -298,8 +286,7 @@ impl Draft {
 
     /// Whether it has another clipboard than the session that submits it had.
     pub(crate) fn has_copied(&self) -> bool {
-        let session = self.of_session();
-        session.is_none_or(|session| !self.shares_clipboard(session.clipboard.as_ref()))
+        self.of_session().is_none_or(|it| !self.keeps_clipboard(it))
     }
 
     /// Advances to a later version. A selection follows the log, which may be ahead. Returns the

@@ -18,7 +18,7 @@ pub(crate) struct FromSession {
     selection: Option<Selection>,
     /// How often the selection of the session had been set.
     pub(crate) selected: u64,
-    pub(super) clipboard: Option<Arc<Fragment>>,
+    pub(in crate::store) clipboard: Option<Arc<Fragment>>,
     /// The commits by which it has followed, each time with the version before.
     moves: Vec<(u64, LaterCommits)>,
 }

@@ -454,8 +454,11 @@ impl TransactionManager {
             Some(outcome) => outcome,
             None => {
                 let mut draft = store.draft_under(grant);
-                draft.record_in(std::mem::take(&mut submission.executed));
-                draft.record_changes_in(std::mem::take(&mut submission.changes));
+                // A batch that has waited brings the buffers of its result.
+                if submission.executed.has_room() {
+                    draft.record_in(std::mem::take(&mut submission.executed));
+                    draft.record_changes_in(std::mem::take(&mut submission.changes));
+                }
                 let held = HeldGrant::of(&draft, grant);
                 let is_brief = submission.is_brief();
                 let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
@@ -492,7 +495,10 @@ impl TransactionManager {
             let rewritten = observed.in_span(|| before.run(context, submitted));
             *operations = rewritten?.into();
         }
-        code.extend(operations.iter().filter_map(Operation::code).cloned());
+        // Most batches are one operation on a node, which is no code.
+        if !matches!(operations[..], [Operation::On { .. }]) {
+            code.extend(operations.iter().filter_map(Operation::code).cloned());
+        }
         match code.is_empty() {
             true => run_batch(draft, operations),
             false => observed.in_span(|| run_batch(draft, operations)),

@@ -99,6 +99,10 @@ impl Submission {
         if !self.before.is_empty() {
             return false;
         }
+        // Most batches are one operation on a node.
+        if matches!(self.operations[..], [Operation::On { .. }]) {
+            return true;
+        }
         let mut operations = self.operations.iter();
         let extent = operations.try_fold(0, |extent: usize, operation| {
             Some(extent + operation.extent()?).filter(|&extent| extent <= BRIEF)

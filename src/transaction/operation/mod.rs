@@ -166,18 +166,10 @@ impl Operation {
         self
     }
 
-    /// The operation without its names.
-    fn unnamed(&self) -> &Self {
-        let mut inner = self;
-        while let Self::Named { operation, .. } = inner {
-            inner = operation;
-        }
-        inner
-    }
-
     /// The code of the operation, unless it is data.
     pub(in crate::transaction) fn code(&self) -> Option<&Callback> {
-        match self.unnamed() {
+        match self {
+            Self::Named { operation, .. } => operation.code(),
             Self::Call(code) => Some(code),
             _ => None,
         }
@@ -185,7 +177,8 @@ impl Operation {
 
     /// The number of operations in it. `None` if it runs code, which has no bound.
     pub(in crate::transaction) fn extent(&self) -> Option<usize> {
-        match self.unnamed() {
+        match self {
+            Self::Named { operation, .. } => operation.extent(),
             Self::Call(_) => None,
             Self::Control { operations, .. } => Some(operations.len()),
             _ => Some(1),

@@ -137,7 +137,7 @@ impl Marks {
 
     /// Makes all marks follow a splice.
     pub(crate) fn follow(&mut self, splice: &TextSplice) {
-        // Marks that end before the range are unchanged and not copied. Most texts have no marks.
+        // Marks that end before the range are unchanged and not copied.
         if let Some(list) = &mut self.0
             && !list.end_before(splice)
         {
@@ -147,7 +147,6 @@ impl Marks {
 
     /// The change that a splice makes to the marks that do not follow.
     pub(crate) fn change_by(&self, splice: &TextSplice) -> Option<MarksChange> {
-        // An insertion changes none of them.
         if self.is_empty() || splice.range.is_empty() {
             return None;
         }

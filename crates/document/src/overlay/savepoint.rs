@@ -34,7 +34,7 @@ impl Overlay {
         self.details.retain(|it| it.change < savepoint.changes);
         for change in since.iter().rev().filter(|it| it.is_of_the_document()) {
             // D5. A transaction that cannot roll back must not continue.
-            self.make(ChangeSource::Plan, &change.inverse(), ids)
+            self.make(ChangeSource::Rollback, change.inverse(), ids)
                 .expect("the inverse of the last change leads back");
         }
         // Nodes first touched later now equal those of the base.

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use smol_str::SmolStr;
 
 use super::fitting::{fits, fits_blocks, is_text};
+use super::marks::mark_typed;
 use super::range::{self, reselect};
 use super::{Edited, NodeOperation, OperationOn, SizeCheck, text_size};
 use crate::document::fit::FitEdit;
@@ -78,23 +79,20 @@ impl OperationOn<NodeId> for InsertText {
     }
 
     fn run(self, on: &mut Draft, id: &NodeId) -> Edited {
-        let stored = on.stored_marks(id, self.offset).map(<[Mark]>::to_vec);
-        let Some(marks) = stored else {
-            return self.insert(on, id);
-        };
-        let len = self.text.chars().count();
-        self.insert(on, id)?;
-        super::marks::mark_typed(on, len, marks)
+        let stored = on.stored_marks(id, self.offset);
+        let stored = stored.map(|marks| (marks.to_vec(), self.text.chars().count()));
+        match on.schema() {
+            None => replace(on, id, self.offset..self.offset, self.text)?,
+            Some(_) => self.insert_under_schema(on, id)?,
+        }
+        stored.map_or(Ok(()), |(marks, len)| mark_typed(on, len, marks))
     }
 }
 
 impl InsertText {
-    /// Inserts the text with the marks around it.
-    fn insert(self, on: &mut Draft, id: &NodeId) -> Edited {
+    /// Inserts the text with the marks before it that go on.
+    fn insert_under_schema(self, on: &mut Draft, id: &NodeId) -> Edited {
         let Self { offset, text } = self;
-        if on.schema().is_none() {
-            return replace(on, id, offset..offset, text);
-        }
         let is_blank = offset == 0 && plan::find(on, id)?.text().is_empty();
         if is_blank && is_text(on, id)? && fits_blocks(on, id, None, &FitEdit::Type(&text))? {
             return Ok(());
@@ -598,7 +596,9 @@ fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> E
     let length = text.chars().count();
     let leaves = Cell::default();
     on.splice(id, Some(range.clone()), text, |on, node| {
-        leaves.set(leaves_around(on, node, &range));
+        if !node.marks().is_empty() {
+            leaves.set(leaves_around(on, node, &range));
+        }
     })?;
     let leaves = leaves.into_inner();
     if leaves.is_empty() || length == 0 {
@@ -618,9 +618,6 @@ fn replace(on: &mut Draft, id: &NodeId, range: Range<usize>, text: SmolStr) -> E
 
 /// The marks that stand for leaves both before and behind a range.
 fn leaves_around(on: &Draft, node: &Node, range: &Range<usize>) -> Vec<Mark> {
-    if node.marks().is_empty() {
-        return Vec::new();
-    }
     let is_object = |at: usize| {
         let char = node.text().slice(at..at + 1);
         char.is_some_and(|char| char.chars().eq([OBJECT]))
