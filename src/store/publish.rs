@@ -351,13 +351,13 @@ impl DataStore {
                 })
             }),
         };
-        let is_announced;
-        (result.version, is_announced) =
+        let announces;
+        (result.version, announces) =
             self.make_version(draft, receipt.as_ref(), &mut conditions, commit, record)?;
         if let Some((unit, in_effect)) = newest {
             self.apply_published_newest(unit, *in_effect, &result.changes);
         }
-        if !is_announced {
+        if announces {
             self.announce(&result);
         }
         Ok(result)
@@ -438,7 +438,7 @@ impl DataStore {
     }
 
     /// Makes a draft the next version, with its receipt and conditions. Returns the version's
-    /// number, and whether it is announced. Publishes nothing if a condition does not hold.
+    /// number, and whether it is to be announced. Publishes nothing if a condition does not hold.
     ///
     /// If anyone but `origin` follows the document, `record` makes the record of the commit for
     /// these readers. The log is locked meanwhile, so version and record appear in one step for
@@ -493,11 +493,11 @@ impl DataStore {
             forgotten
         });
         drop(bookkeeping);
-        let is_announced = log.is_some_and(|log| {
+        let announces = log.is_some_and(|log| {
             let record = |readers| record(version, readers);
             self.0.log.push(log, version, commit, record)
         });
-        Ok((version, is_announced))
+        Ok((version, announces))
     }
 
     /// Publishes the receipt and conditions of a transaction that changed nothing.
