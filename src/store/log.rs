@@ -742,18 +742,15 @@ impl DataStore {
         })
     }
 
-    /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
-    /// merged into stretches, for all sessions. Returns whether it has many. Called without the
-    /// lock.
+    /// Whether a session with this cursor has many commits to read.
     #[inline]
-    pub(crate) fn merge_for(&self, cursor: u64) -> bool {
-        let log = &self.0.log;
-        let many_later = cursor.saturating_add(READ_APART as u64);
-        let is_far_behind = log.head.load(Ordering::Relaxed) > many_later;
-        if is_far_behind {
-            log.trim(READ_APART);
-        }
-        is_far_behind
+    pub(crate) fn is_far_behind(&self, cursor: u64) -> bool {
+        self.0.log.head.load(Ordering::Relaxed) > cursor.saturating_add(READ_APART as u64)
+    }
+
+    /// Merges all but the latest commits into stretches, for all sessions. Called without the lock.
+    pub(crate) fn merge_older_commits(&self) {
+        self.0.log.trim(READ_APART);
     }
 
     /// Locks the published state for a commit, and before it the log if it has followers.
