@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use super::events::{CommitEvent, Filter, MissingCommits, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
-use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
+use super::{DataStore, SharedDocument, TransactionResult};
 use crate::caught::{dispose, wake};
 use crate::document::{
     Change, CommitEdits, EditUnit, Reach, Selection, SequenceEdit, Snapshot, Stretch,
@@ -369,6 +369,11 @@ impl CommitLog {
             self.announce_in(log, version, None);
         }
         has_subscribers && is_later
+    }
+
+    /// Whether a commit has to be recorded. With the published state locked, no follower comes.
+    pub(super) fn is_followed(&self) -> bool {
+        self.followers.load(Ordering::Relaxed) > 0
     }
 
     /// Whether commits stay when all have read them.
@@ -751,28 +756,6 @@ impl DataStore {
     /// Merges all but the latest commits into stretches, for all sessions. Called without the lock.
     pub(crate) fn merge_older_commits(&self) {
         self.0.log.trim(READ_APART);
-    }
-
-    /// Locks the published state for a commit, and before it the log if it has followers.
-    pub(super) fn lock_for_commit(
-        &self,
-    ) -> (
-        Option<LockedLog<'_>>,
-        MutexGuard<'_, { rank::PUBLISHED }, PublishedState>,
-    ) {
-        let log = &self.0.log;
-        let is_followed = || log.followers.load(Ordering::Relaxed) > 0;
-        let mut records = None;
-        loop {
-            if records.is_none() && is_followed() {
-                records = Some(log.records.lock());
-            }
-            let published = self.0.document.published.lock();
-            // A follower may have come before the published state was locked.
-            if records.is_some() || !is_followed() {
-                return (records, published);
-            }
-        }
     }
 
     /// Runs code while no commit can be published, and no lease or inbox changes.

@@ -370,7 +370,7 @@ impl Transaction {
 
     /// Whether a commit fails without a wait: a lock has failed, or the draft is another one.
     pub(super) fn is_unpublishable(&self) -> bool {
-        self.draft.lock_error().is_some() || self.store().check_own(self.held, &self.draft).is_err()
+        self.draft.lock_error().is_some() || !self.store().is_own(self.held, &self.draft)
     }
 
     /// How it waits after its first request.

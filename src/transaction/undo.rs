@@ -274,7 +274,9 @@ impl UndoOrRedo {
             let failure = match outcome {
                 Ok(rewound) => {
                     // Code of an inverse can put another draft in its place.
-                    store.check_own(held, on)?;
+                    if !store.is_own(held, on) {
+                        return Err(on.foreign().into());
+                    }
                     let is_changed = on.changes().iter().any(Change::is_of_the_document);
                     let goes_on = || self.session.state().history.goes_on_after(attempt);
                     if is_changed || store.check_writable().is_err() || !goes_on() {
