@@ -12,7 +12,6 @@ use super::inbox::event_table::{EventNote, Inboxes};
 use super::lease::table::LeaseTable;
 use super::log::{RecordReaders, ToRecord};
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
-use super::numbers::Numbers;
 use super::receipts::{KeptReceipt, Receipts};
 use super::{
     BatchDigest, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt, ReversedEntry,
@@ -21,7 +20,7 @@ use super::{
 use crate::document::{
     Change, Changes, CommitEdits, EditUnit, Overlay, Position, Selection, SharedList, Snapshot,
 };
-use crate::id::{NodeIds, OwnerId, TransactionId};
+use crate::id::{OwnerId, TransactionId};
 use crate::lock::Grant;
 use crate::store::calendar::Calendar;
 
@@ -50,12 +49,6 @@ impl PublishedState {
         let mut numbering = self.document.numbering();
         numbering.lease_token = self.leases.last_token();
         self.document.set_numbering(numbering);
-    }
-
-    /// Notes the numberings in the document, for the store that continues with it.
-    fn number(&mut self, numbers: &Numbers, ids: &NodeIds) {
-        self.document
-            .set_numbering(numbers.so_far(self.leases.last_token(), ids));
     }
 }
 
@@ -173,21 +166,9 @@ impl Bookkeeping {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldGrant {
     pub(crate) grant: Grant,
-    draft: TransactionId,
+    pub(super) draft: TransactionId,
     /// Whether it is a grant of nodes.
     pub(super) on_nodes: bool,
-}
-
-impl HeldGrant {
-    /// A grant with the draft that was just made under it.
-    #[inline]
-    pub(crate) fn of(draft: &Draft, grant: Grant) -> Self {
-        Self {
-            grant,
-            draft: draft.id(),
-            on_nodes: draft.nodes.is_some(),
-        }
-    }
 }
 
 /// What a commit says besides the edits of its draft.
@@ -362,9 +343,7 @@ impl DataStore {
     /// reference has put another one in its place, or if it was elsewhere when an attempt in it
     /// failed.
     pub(crate) fn is_own(&self, held: HeldGrant, draft: &Draft) -> bool {
-        draft.id() == held.draft
-            && !draft.is_torn()
-            && Arc::ptr_eq(&draft.document, &self.0.document)
+        draft.id == held.draft && !draft.is_torn() && Arc::ptr_eq(&draft.document, &self.0.document)
     }
 
     /// Checks that a draft is the one that was made under a grant, its reads, and the schema. Then
@@ -474,7 +453,10 @@ impl DataStore {
             None => draft.overlay.fold_into(&mut published.document),
             Some(next) => _before = std::mem::replace(&mut published.document, next),
         }
-        published.number(&self.0.numbers, &self.0.document.ids);
+        // For a store that continues with the document.
+        let lease_token = published.leases.last_token();
+        let numbering = self.0.numbers.so_far(lease_token, &self.0.document.ids);
+        published.document.set_numbering(numbering);
         let version = published.version();
         drop(published);
         _forgotten = bookkeeping.as_mut().and_then(|bookkeeping| {

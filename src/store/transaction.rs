@@ -129,34 +129,15 @@ impl Transaction {
         store: &DataStore,
         grant: Grant,
         owner: OwnerId,
+        nodes: Option<Box<OnNodes>>,
         observed: ObservedTransaction,
     ) -> Self {
-        Self::with_draft(store.draft_under(grant), store, grant, owner, observed)
-    }
-
-    /// Begins a transaction on nodes.
-    pub(super) fn begin_on(
-        store: &DataStore,
-        grant: Grant,
-        owner: OwnerId,
-        nodes: OnNodes,
-    ) -> Self {
-        let mut draft = store.draft_under(grant);
-        draft.nodes = Some(Box::new(nodes));
-        Self::with_draft(draft, store, grant, owner, ObservedTransaction::default())
-    }
-
-    #[inline(always)]
-    fn with_draft(
-        draft: Draft,
-        store: &DataStore,
-        grant: Grant,
-        owner: OwnerId,
-        observed: ObservedTransaction,
-    ) -> Self {
+        let (mut held, mut draft) = store.draft_under(grant);
+        held.on_nodes = nodes.is_some();
+        draft.nodes = nodes;
         Self {
             owner,
-            held: HeldGrant::of(&draft, grant),
+            held,
             draft,
             hold: TransactionHold::new(store.clone(), grant, observed),
         }

@@ -150,8 +150,7 @@ impl UndoOrRedo {
         if let Some(outcome) = IdempotentBatch::first_result(once, store) {
             return outcome;
         }
-        let mut draft = store.draft_under(grant);
-        let held = HeldGrant::of(&draft, grant);
+        let (held, mut draft) = store.draft_under(grant);
         let turn = self.session.turn(store, &mut draft, false);
         let rewound = observed.in_span(|| self.rewind(held, &mut attempt, &mut draft))?;
         let result = self.publish_rewound((held, &mut draft), &mut attempt, rewound, turn);

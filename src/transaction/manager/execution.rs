@@ -487,10 +487,9 @@ impl TransactionManager {
         observed: &ObservedTransaction,
     ) -> BatchOutcome {
         let Manager { store, owner, .. } = &**self.0;
-        let mut draft = store.draft_under(grant);
+        let (held, mut draft) = store.draft_under(grant);
         draft.record_in(std::mem::take(&mut submission.executed));
         draft.record_changes_in(std::mem::take(&mut submission.changes));
-        let held = HeldGrant::of(&draft, grant);
         let is_brief = submission.is_brief();
         let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
         self.edit(owner, &mut draft, submission, observed)?;
