@@ -242,10 +242,10 @@ impl DataStore {
         let lock = &self.0.lock;
         if let Ok(Some(grant)) = lock.try_grant(&requester, &options) {
             observed.granted_at_once();
-            return Ok(Transaction::begin(self, grant, owner, observed));
+            return Ok(Transaction::begin(self, grant, owner, None, observed));
         }
         let grant = observed.grant(lock.wait_in_queue(&requester, &options))?;
-        Ok(Transaction::begin(self, grant, owner, observed))
+        Ok(Transaction::begin(self, grant, owner, None, observed))
     }
 
     /// Begins a transaction under a lock that is held by id.

@@ -222,7 +222,7 @@ impl Draft {
     }
 
     #[cold]
-    pub(super) fn foreign(&self) -> CommitError {
+    pub(crate) fn foreign(&self) -> CommitError {
         CommitError::ForeignDraft {
             draft: self.id,
             base: self.base().version(),

@@ -354,9 +354,6 @@ impl DataStore {
     /// Refuses a commit if the store is read-only. The log must be locked for a commit.
     #[inline]
     pub(crate) fn check_writable(&self) -> Result<(), CommitError> {
-        match self.0.writer.as_ref().and_then(|writer| writer.refusal()) {
-            None => Ok(()),
-            Some(refusal) => Err(refusal),
-        }
+        self.0.writer.as_deref().map_or(Ok(()), Writer::check_open)
     }
 }

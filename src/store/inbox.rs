@@ -4,7 +4,6 @@
 //! of a message and the mark that it is done in one transaction. **Do not use it** for effects
 //! outside of the store, such as an e-mail: those cannot be part of a commit.
 
-mod channel_wait;
 mod claim;
 pub(super) mod event_table;
 mod feed;

@@ -136,7 +136,9 @@ impl Leases {
         }
         let holding;
         (holding, swept) = published.leases.grant(targets, owner, expiry, now);
-        self.store.note_pinned(&published.document);
+        if published.document.is_pinned() {
+            self.store.note_pinned(&published.document);
+        }
         published.note_lease_token();
         let version = published.version();
         self.store.store_lease(version, &holding, now);

@@ -29,7 +29,7 @@ use smallvec::SmallVec;
 use super::events::{CommitEvent, Filter, MissingCommits, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
-use super::{DataStore, PublishedState, SharedDocument, TransactionResult};
+use super::{DataStore, SharedDocument, TransactionResult};
 use crate::caught::{dispose, wake};
 use crate::document::{
     Change, CommitEdits, EditUnit, Reach, Selection, SequenceEdit, Snapshot, Stretch,
@@ -46,8 +46,8 @@ pub(super) use records::{CommitRecords, UnwrittenCommits};
 use records::{FollowingSession, LogLimit};
 pub(super) use subscribers::{EventWait, SubscriberId};
 use subscribers::{NextEvent, SubscriberWake};
+use unrecorded::UnrecordedQueue;
 pub(crate) use unrecorded::{ToRecord, UnrecordedCommit};
-use unrecorded::{Unneeded, UnrecordedQueue};
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -320,8 +320,9 @@ impl CommitLog {
         };
     }
 
-    /// Appends a commit. A follower need not read its own. Returns whether subscribers may read it:
-    /// otherwise it is to be [announced](DataStore::announce).
+    /// Appends a commit, and queues it to be recorded, from the first one on that can be undone. A
+    /// follower need not read its own. Returns whether it is still to be
+    /// [announced](DataStore::announce) to subscribers.
     #[inline]
     pub(super) fn push(
         &self,
@@ -337,7 +338,16 @@ impl CommitLog {
             return false;
         };
         let (origin, reverses) = (commit.origin, commit.reversed_unit.is_some());
-        _unneeded = self.queue_unrecorded(records, version, commit);
+        let queue = &mut records.unrecorded;
+        if queue.since.is_none() && commit.unit.is_some() && !records.sessions.is_empty() {
+            *queue = UnrecordedQueue::beginning_after(version - 1);
+        }
+        if queue.since.is_some() {
+            _unneeded = queue.push(version, commit);
+            if queue.has_many() {
+                self.has_many_unrecorded.store(true, Ordering::Relaxed);
+            }
+        }
         // The session of a batch may have ended while another thread ran the batch.
         let is_of_follower = origin.is_some_and(|id| records.sessions.contains_key(id));
         if self.followers.load(Ordering::Relaxed) <= u32::from(is_of_follower) {
@@ -354,42 +364,21 @@ impl CommitLog {
         _removed = records.push(record);
         self.note_size(records);
         // The announcement of an undo follows its provenance, and that for filters its reach.
-        let is_read = has_subscribers && !reverses && self.filters.load(Ordering::Relaxed) == 0;
-        if is_read {
+        let is_later = reverses || self.filters.load(Ordering::Relaxed) > 0;
+        if has_subscribers && !is_later {
             self.announce_in(log, version, None);
         }
-        is_read
+        has_subscribers && is_later
     }
 
-    /// Queues a commit to be recorded, from the first one on that can be undone.
-    fn queue_unrecorded(
-        &self,
-        records: &mut CommitRecords,
-        version: u64,
-        commit: ToRecord<'_>,
-    ) -> Unneeded {
-        let queue = &mut records.unrecorded;
-        if queue.since.is_none() {
-            if commit.unit.is_none() || records.sessions.is_empty() {
-                return Unneeded::new();
-            }
-            *queue = UnrecordedQueue::beginning_after(version - 1);
-        }
-        let unneeded = queue.push(version, commit);
-        if queue.has_many() {
-            self.has_many_unrecorded.store(true, Ordering::Relaxed);
-        }
-        unneeded
+    /// Whether a commit has to be recorded. With the published state locked, no follower comes.
+    pub(super) fn is_followed(&self) -> bool {
+        self.followers.load(Ordering::Relaxed) > 0
     }
 
     /// Whether commits stay when all have read them.
     pub(super) fn keeps_commits(&self) -> bool {
         self.limit.kept > 0
-    }
-
-    /// Whether many commits wait to be recorded.
-    pub(super) fn has_many_unrecorded(&self) -> bool {
-        self.has_many_unrecorded.load(Ordering::Relaxed)
     }
 
     /// Takes the commits that wait to be recorded, and leaves this empty queue in their place.
@@ -550,14 +539,8 @@ impl CommitLog {
     }
 
     /// Wakes the tasks to which commits were announced.
-    fn wake_tasks(&self) {
-        if self.has_to_wake.load(Ordering::Relaxed) {
-            self.wake_announced_tasks();
-        }
-    }
-
     #[cold]
-    fn wake_announced_tasks(&self) {
+    fn wake_tasks(&self) {
         let mut log = self.records.lock();
         self.has_to_wake.store(false, Ordering::Relaxed);
         let records = log.as_mut();
@@ -728,18 +711,24 @@ impl DataStore {
     /// users, so the caller has released the lock, unless it is held by a guard or by id.
     #[inline]
     pub(crate) fn after_release(&self) {
-        self.wake_tasks();
         let log = &self.0.log;
+        if log.has_to_wake.load(Ordering::Relaxed) {
+            log.wake_tasks();
+        }
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
         }
-        self.record_if_many();
+        if log.has_many_unrecorded.load(Ordering::Relaxed) {
+            self.record_commits();
+        }
     }
 
     /// Wakes the tasks that wait for commits. Also called before work that may take long, or may
     /// wait for such a task: then the lock is held.
     pub(crate) fn wake_tasks(&self) {
-        self.0.log.wake_tasks();
+        if self.0.log.has_to_wake.load(Ordering::Relaxed) {
+            self.0.log.wake_tasks();
+        }
     }
 
     /// What the keeper does after it has run work of a task. It keeps no store, whose last handle
@@ -758,40 +747,15 @@ impl DataStore {
         })
     }
 
-    /// Prepares for a session with this cursor. If it has many commits to read, the older ones are
-    /// merged into stretches, for all sessions. Returns whether it has many. Called without the
-    /// lock.
+    /// Whether a session with this cursor has many commits to read.
     #[inline]
-    pub(crate) fn merge_for(&self, cursor: u64) -> bool {
-        let log = &self.0.log;
-        let many_later = cursor.saturating_add(READ_APART as u64);
-        let is_far_behind = log.head.load(Ordering::Relaxed) > many_later;
-        if is_far_behind {
-            log.trim(READ_APART);
-        }
-        is_far_behind
+    pub(crate) fn is_far_behind(&self, cursor: u64) -> bool {
+        self.0.log.head.load(Ordering::Relaxed) > cursor.saturating_add(READ_APART as u64)
     }
 
-    /// Locks the published state for a commit, and before it the log if it has followers.
-    pub(super) fn lock_for_commit(
-        &self,
-    ) -> (
-        Option<LockedLog<'_>>,
-        MutexGuard<'_, { rank::PUBLISHED }, PublishedState>,
-    ) {
-        let log = &self.0.log;
-        let is_followed = || log.followers.load(Ordering::Relaxed) > 0;
-        let mut records = None;
-        loop {
-            if records.is_none() && is_followed() {
-                records = Some(log.records.lock());
-            }
-            let published = self.0.document.published.lock();
-            // A follower may have come before the published state was locked.
-            if records.is_some() || !is_followed() {
-                return (records, published);
-            }
-        }
+    /// Merges all but the latest commits into stretches, for all sessions. Called without the lock.
+    pub(crate) fn merge_older_commits(&self) {
+        self.0.log.trim(READ_APART);
     }
 
     /// Runs code while no commit can be published, and no lease or inbox changes.
@@ -807,14 +771,11 @@ impl DataStore {
     ///
     /// The reach is computed without the log locked. The document is dropped before this returns:
     /// otherwise the next commit would have to copy what it changes.
-    #[inline]
     pub(super) fn announce(&self, commit: &TransactionResult) {
         let log = &self.0.log;
-        if log.subscribers.load(Ordering::Relaxed) > 0 {
-            let has_filters = log.filters.load(Ordering::Relaxed) > 0;
-            let reach = has_filters.then(|| Reach::new(&commit.changes, &self.snapshot()));
-            log.announce_in(log.records.lock(), commit.version, reach.as_ref());
-        }
+        let has_filters = log.filters.load(Ordering::Relaxed) > 0;
+        let reach = has_filters.then(|| Reach::new(&commit.changes, &self.snapshot()));
+        log.announce_in(log.records.lock(), commit.version, reach.as_ref());
     }
 
     /// Begins a subscription to later commits.

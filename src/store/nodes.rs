@@ -15,7 +15,7 @@ use on_nodes::NodeLocking;
 pub(super) use on_nodes::{LaterWaits, OnNodes};
 pub(crate) use session::FromSession;
 
-use super::{DataStore, Draft, Transaction, TransactionKind};
+use super::{DataStore, Draft, ObservedTransaction, Transaction, TransactionKind};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{
@@ -99,7 +99,8 @@ impl DataStore {
             thread,
             call_site,
         };
-        Transaction::begin_on(self, grant, owner, nodes.locking_by(locking))
+        let nodes = Some(Box::new(nodes.locking_by(locking)));
+        Transaction::begin(self, grant, owner, nodes, ObservedTransaction::default())
     }
 
     /// Begins a transaction on the nodes that `edits` changes and reads. Returns whether its edits

@@ -67,7 +67,5 @@ impl Numbers {
 
 /// Sets the greatest number so far. The caller excludes other calls, so this needs no exchange.
 fn raise(last: &AtomicU64, number: u64) {
-    if number > last.load(Ordering::Relaxed) {
-        last.store(number, Ordering::Relaxed);
-    }
+    last.store(number.max(last.load(Ordering::Relaxed)), Ordering::Relaxed);
 }

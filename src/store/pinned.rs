@@ -101,23 +101,16 @@ impl Pinned {
 }
 
 impl DataStore {
-    /// Notes that the published version is about to be replaced, if other handles keep it.
-    #[inline]
-    pub(super) fn note_pinned(&self, published: &Snapshot) {
-        if let Some(pinned) = published.pinned() {
-            self.note_replaced(pinned, published.version());
-        }
-    }
-
+    /// Notes that the published version, which other handles keep, is about to be replaced.
     #[cold]
-    fn note_replaced(&self, pinned: PinnedVersion, version: u64) {
-        let at = self.monotonic();
+    pub(super) fn note_pinned(&self, published: &Snapshot) {
+        let replaced = ReplacedVersion {
+            pinned: published.pinned(),
+            version: published.version(),
+            at: self.monotonic(),
+        };
         let pinned_versions = &self.0.log.lazy.get_or_make().pinned;
-        pinned_versions.0.lock().add(ReplacedVersion {
-            pinned,
-            version,
-            at,
-        });
+        pinned_versions.0.lock().add(replaced);
     }
 
     /// Lists the old versions that are kept. `durable` is the one that the journal needs.

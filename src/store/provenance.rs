@@ -157,14 +157,6 @@ impl DataStore {
         drop(self.recorded());
     }
 
-    /// Takes part of [`record_commits`](Self::record_commits) if the queue is long.
-    #[inline]
-    pub(crate) fn record_if_many(&self) {
-        if self.0.log.has_many_unrecorded() {
-            self.record_commits();
-        }
-    }
-
     /// Whether a session can take over the kept commits of an earlier one, each as an entry.
     pub(crate) fn keeps_commits(&self) -> bool {
         self.0.log.keeps_commits()

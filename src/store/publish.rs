@@ -12,7 +12,6 @@ use super::inbox::event_table::{EventNote, Inboxes};
 use super::lease::table::LeaseTable;
 use super::log::{RecordReaders, ToRecord};
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
-use super::numbers::Numbers;
 use super::receipts::{KeptReceipt, Receipts};
 use super::{
     BatchDigest, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt, ReversedEntry,
@@ -21,10 +20,9 @@ use super::{
 use crate::document::{
     Change, Changes, CommitEdits, EditUnit, Overlay, Position, Selection, SharedList, Snapshot,
 };
-use crate::id::{NodeIds, OwnerId, TransactionId};
+use crate::id::{OwnerId, TransactionId};
 use crate::lock::Grant;
 use crate::store::calendar::Calendar;
-use crate::sync::{MutexGuard, rank};
 
 /// What a store has published: the last version, and the leases, which need no version. One mutex
 /// has both, so the commit of a transaction that requires a lease appears while the lease lasts.
@@ -50,12 +48,6 @@ impl PublishedState {
     pub(super) fn note_lease_token(&mut self) {
         let mut numbering = self.document.numbering();
         numbering.lease_token = self.leases.last_token();
-        self.document.set_numbering(numbering);
-    }
-
-    /// Notes the numberings in the document, for the store that continues with it.
-    pub(super) fn number(&mut self, numbers: &Numbers, ids: &NodeIds) {
-        let numbering = numbers.so_far(self.leases.last_token(), ids);
         self.document.set_numbering(numbering);
     }
 }
@@ -174,21 +166,9 @@ impl Bookkeeping {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct HeldGrant {
     pub(crate) grant: Grant,
-    draft: TransactionId,
+    pub(super) draft: TransactionId,
     /// Whether it is a grant of nodes.
     pub(super) on_nodes: bool,
-}
-
-impl HeldGrant {
-    /// A grant with the draft that was just made under it.
-    #[inline]
-    pub(crate) fn of(draft: &Draft, grant: Grant) -> Self {
-        Self {
-            grant,
-            draft: draft.id(),
-            on_nodes: draft.nodes.is_some(),
-        }
-    }
 }
 
 /// What a commit says besides the edits of its draft.
@@ -228,17 +208,9 @@ pub(crate) struct Reversal {
 }
 
 impl Reversal {
-    /// The first place that it changes, with its changes made.
-    #[inline]
-    fn first_place(&self, on: &Overlay) -> Option<Box<Position>> {
-        #[cold]
-        fn of_undo(on: &Overlay) -> Option<Box<Position>> {
-            on.changes().first_place(on).map(Box::new)
-        }
-        match self.is_recorded || self.newest.is_some() {
-            true => of_undo(on),
-            false => None,
-        }
+    /// Whether it undoes or redoes anything that has a unit.
+    fn is_any(&self) -> bool {
+        self.is_recorded || self.newest.is_some()
     }
 }
 
@@ -284,8 +256,7 @@ impl DataStore {
         draft: &mut Draft,
         mut publication: Publication<'_>,
     ) -> Result<TransactionResult, E> {
-        let grant = self.check_own(held, draft)?;
-        self.validate(grant, draft, &publication.owner)?;
+        let grant = self.validate(held, draft, &publication.owner)?;
         let once = publication.once;
         let [selection_before, selection_after] = match &mut publication.session {
             Some(of) => std::mem::take(&mut of.selections),
@@ -293,7 +264,10 @@ impl DataStore {
         };
         let changed = draft.changes().iter().any(Change::is_of_the_document);
         let session = publication.session.as_ref();
-        let first_place = session.and_then(|of| of.reversal.first_place(&draft.overlay));
+        let first_place = match session {
+            Some(of) if of.reversal.is_any() => first_place(&draft.overlay),
+            _ => None,
+        };
         let mut result = TransactionResult {
             transaction_id: draft.id(),
             version: draft.base().version(),
@@ -312,7 +286,9 @@ impl DataStore {
         let receipt = once.map(|(key, digest)| keyed_receipt(key, digest, &result));
         let mut conditions = draft.take_conditions();
         if !changed {
-            self.publish_conditions(receipt.as_ref(), &mut conditions)?;
+            if receipt.is_some() || !conditions.is_empty() {
+                self.publish_conditions(receipt.as_ref(), &mut conditions)?;
+            }
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
@@ -351,64 +327,49 @@ impl DataStore {
                 })
             }),
         };
-        let is_announced;
-        (result.version, is_announced) =
+        let announces;
+        (result.version, announces) =
             self.make_version(draft, receipt.as_ref(), &mut conditions, commit, record)?;
         if let Some((unit, in_effect)) = newest {
             self.apply_published_newest(unit, *in_effect, &result.changes);
         }
-        if !is_announced {
+        if announces {
             self.announce(&result);
         }
         Ok(result)
     }
 
-    /// Checks that a draft is the one that was made under a grant. Returns the grant, which may
-    /// have got more nodes since.
-    ///
-    /// # Errors
-    ///
-    /// [`CommitError::ForeignDraft`]: code that had the draft by reference has put another one in
-    /// its place, or the draft was elsewhere when an attempt in it failed.
-    pub(crate) fn check_own(&self, held: HeldGrant, draft: &Draft) -> Result<Grant, CommitError> {
-        let is_own = draft.id() == held.draft && Arc::ptr_eq(&draft.document, &self.0.document);
-        match is_own && !draft.is_torn() {
-            true => Ok(draft.grant().unwrap_or(held.grant)),
-            false => Err(draft.foreign()),
-        }
+    /// Whether a draft is the one that was made under a grant. It is not if code that had it by
+    /// reference has put another one in its place, or if it was elsewhere when an attempt in it
+    /// failed.
+    pub(crate) fn is_own(&self, held: HeldGrant, draft: &Draft) -> bool {
+        draft.id == held.draft && !draft.is_torn() && Arc::ptr_eq(&draft.document, &self.0.document)
     }
 
-    /// Checks the reads of a draft and the schema. Then seals the grant.
+    /// Checks that a draft is the one that was made under a grant, its reads, and the schema. Then
+    /// protects the grant from revocation until its end. Returns it: it may have got more nodes.
+    #[inline]
     fn validate(
         &self,
-        grant: Grant,
+        held: HeldGrant,
         draft: &mut Draft,
         owner: &OwnerId,
-    ) -> Result<(), CommitError> {
-        if draft.nodes.is_some()
-            && let Err(error) = draft.validate_reads()
-        {
-            // A revoked transaction also reads the edits of later holders; they are not the cause.
-            self.seal(grant, owner)?;
-            return Err(error);
+    ) -> Result<Grant, CommitError> {
+        if !self.is_own(held, draft) {
+            return Err(draft.foreign());
         }
-        if draft.schema().is_some() {
+        let (grant, reads) = match draft.is_on_nodes() {
+            true => (draft.grant().unwrap_or(held.grant), draft.validate_reads()),
+            false => (held.grant, Ok(())),
+        };
+        if reads.is_ok() && draft.schema().is_some() {
             draft.check_schema()?;
         }
-        self.seal(grant, owner)
-    }
-
-    /// Protects a grant from revocation until its end.
-    ///
-    /// # Errors
-    ///
-    /// As [`check_grant`](Self::check_grant).
-    #[inline]
-    fn seal(&self, grant: Grant, owner: &OwnerId) -> Result<(), CommitError> {
-        match self.0.lock.seal(grant) {
-            true => Ok(()),
-            false => Err(self.grant_ended(grant, owner)),
+        // A revoked transaction also reads the edits of later holders; they are not the cause.
+        if !self.0.lock.seal(grant) {
+            return Err(self.grant_ended(grant, owner));
         }
+        reads.map(|()| grant)
     }
 
     /// Checks that a grant still holds. If it is a grant of the document lock, no other transaction
@@ -440,7 +401,7 @@ impl DataStore {
     }
 
     /// Makes a draft the next version, with its receipt and conditions. Returns the version's
-    /// number, and whether it is announced. Publishes nothing if a condition does not hold.
+    /// number, and whether it is to be announced. Publishes nothing if a condition does not hold.
     ///
     /// If anyone but `origin` follows the document, `record` makes the record of the commit for
     /// these readers. The log is locked meanwhile, so version and record appear in one step for
@@ -469,28 +430,37 @@ impl DataStore {
             }
             false => None,
         };
-        let mut bookkeeping = self.bookkeeping_for(receipt, conditions);
-        let (log, mut published) = self.lock_for_commit();
+        let needs_bookkeeping = receipt.is_some() || !conditions.is_empty();
+        let mut bookkeeping = needs_bookkeeping.then(|| self.0.bookkeeping.lock());
+        let mut log = self.0.log.is_followed().then(|| self.0.log.records.lock());
+        let mut published = self.0.document.published.lock();
+        if log.is_none() && self.0.log.is_followed() {
+            // A follower came before the published state was locked. The log is locked first.
+            drop(published);
+            log = Some(self.0.log.records.lock());
+            published = self.0.document.published.lock();
+        }
         self.check_writable()?;
         if let Some(bookkeeping) = &bookkeeping {
             bookkeeping.check(&published, receipt, conditions)?;
         }
-        match next {
-            None => {
-                if draft.base().version() != published.version() {
-                    return Err(draft.foreign());
-                }
-                let overlay = &mut draft.overlay;
-                overlay.release_base();
-                self.note_pinned(&published.document);
-                overlay.fold_into(&mut published.document);
+        if next.is_none() {
+            if draft.base().version() != published.version() {
+                return Err(draft.foreign());
             }
-            Some(next) => {
-                self.note_pinned(&published.document);
-                _before = std::mem::replace(&mut published.document, next);
-            }
+            draft.overlay.release_base();
         }
-        published.number(&self.0.numbers, &self.0.document.ids);
+        if published.document.is_pinned() {
+            self.note_pinned(&published.document);
+        }
+        match next {
+            None => draft.overlay.fold_into(&mut published.document),
+            Some(next) => _before = std::mem::replace(&mut published.document, next),
+        }
+        // For a store that continues with the document.
+        let lease_token = published.leases.last_token();
+        let numbering = self.0.numbers.so_far(lease_token, &self.0.document.ids);
+        published.document.set_numbering(numbering);
         let version = published.version();
         drop(published);
         _forgotten = bookkeeping.as_mut().and_then(|bookkeeping| {
@@ -499,11 +469,11 @@ impl DataStore {
             forgotten
         });
         drop(bookkeeping);
-        let is_announced = log.is_some_and(|log| {
+        let announces = log.is_some_and(|log| {
             let record = |readers| record(version, readers);
             self.0.log.push(log, version, commit, record)
         });
-        Ok((version, is_announced))
+        Ok((version, announces))
     }
 
     /// Publishes the receipt and conditions of a transaction that changed nothing.
@@ -512,11 +482,10 @@ impl DataStore {
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
     ) -> Result<(), CommitError> {
-        let Some(mut bookkeeping) = self.bookkeeping_for(receipt, conditions) else {
-            return Ok(());
-        };
+        let mut bookkeeping = self.0.bookkeeping.lock();
         // With the log locked, no close comes in between.
-        let (log, published) = self.lock_for_commit();
+        let log = self.0.log.records.lock();
+        let published = self.0.document.published.lock();
         self.check_writable()?;
         bookkeeping.check(&published, receipt, conditions)?;
         let version = published.version();
@@ -528,20 +497,16 @@ impl DataStore {
         Ok(())
     }
 
-    /// Locks the bookkeeping if the transaction needs it.
-    fn bookkeeping_for(
-        &self,
-        receipt: Option<&KeyedReceipt>,
-        conditions: &CommitConditions,
-    ) -> Option<MutexGuard<'_, { rank::BOOKKEEPING }, Bookkeeping>> {
-        let needs = receipt.is_some() || !conditions.is_empty();
-        needs.then(|| self.0.bookkeeping.lock())
-    }
-
     /// The result of the first transaction with this key, as long as the store remembers the key.
     pub(crate) fn receipt(&self, key: &str) -> Option<Arc<Receipt>> {
         self.0.bookkeeping.lock().receipts.get(key)
     }
+}
+
+/// The first place that an undo or a redo changes, with its changes made.
+#[cold]
+fn first_place(on: &Overlay) -> Option<Box<Position>> {
+    on.changes().first_place(on).map(Box::new)
 }
 
 /// The receipt for repetitions of a transaction with this result.

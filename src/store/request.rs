@@ -3,6 +3,7 @@
 use std::panic::Location;
 use std::sync::Arc;
 
+use super::publish::HeldGrant;
 use super::{DataStore, Draft, Transaction, TransactionKind, TransactionResult};
 use crate::document::Snapshot;
 use crate::id::{LockId, OwnerId};
@@ -23,7 +24,7 @@ impl DataStore {
         let mut observed = self.observe(TransactionKind::ByHand, &requester);
         let granted = self.0.lock.grant_as(waits_as, &requester, options).await;
         let grant = observed.grant(granted)?;
-        Ok(Transaction::begin(self, grant, owner, observed))
+        Ok(Transaction::begin(self, grant, owner, None, observed))
     }
 
     #[track_caller]
@@ -37,7 +38,7 @@ impl DataStore {
         let options = AcquireOptions::new();
         let mut observed = self.observe(kind, &options.requester(&owner, call_site, true));
         observed.granted_at_once();
-        Ok(Transaction::begin(self, grant, owner, observed))
+        Ok(Transaction::begin(self, grant, owner, None, observed))
     }
 
     /// The result of a transaction without operations.
@@ -54,12 +55,17 @@ impl DataStore {
         published.document.clone()
     }
 
-    /// A draft of the last version, under a grant to a transaction.
+    /// A draft of the last version, and the grant to a transaction under which it can be published.
     #[inline(always)]
-    pub(crate) fn draft_under(&self, grant: Grant) -> Draft {
-        let document = Arc::clone(&self.0.document);
+    pub(crate) fn draft_under(&self, grant: Grant) -> (HeldGrant, Draft) {
         let id = self.0.numbers.next_transaction();
-        Draft::new(id, document, self.snapshot_under(grant))
+        let held = HeldGrant {
+            grant,
+            draft: id,
+            on_nodes: false,
+        };
+        let document = Arc::clone(&self.0.document);
+        (held, Draft::new(id, document, self.snapshot_under(grant)))
     }
 }
 

@@ -129,34 +129,15 @@ impl Transaction {
         store: &DataStore,
         grant: Grant,
         owner: OwnerId,
+        nodes: Option<Box<OnNodes>>,
         observed: ObservedTransaction,
     ) -> Self {
-        Self::with_draft(store.draft_under(grant), store, grant, owner, observed)
-    }
-
-    /// Begins a transaction on nodes.
-    pub(super) fn begin_on(
-        store: &DataStore,
-        grant: Grant,
-        owner: OwnerId,
-        nodes: OnNodes,
-    ) -> Self {
-        let mut draft = store.draft_under(grant);
-        draft.nodes = Some(Box::new(nodes));
-        Self::with_draft(draft, store, grant, owner, ObservedTransaction::default())
-    }
-
-    #[inline(always)]
-    fn with_draft(
-        draft: Draft,
-        store: &DataStore,
-        grant: Grant,
-        owner: OwnerId,
-        observed: ObservedTransaction,
-    ) -> Self {
+        let (mut held, mut draft) = store.draft_under(grant);
+        held.on_nodes = nodes.is_some();
+        draft.nodes = nodes;
         Self {
             owner,
-            held: HeldGrant::of(&draft, grant),
+            held,
             draft,
             hold: TransactionHold::new(store.clone(), grant, observed),
         }
@@ -370,7 +351,7 @@ impl Transaction {
 
     /// Whether a commit fails without a wait: a lock has failed, or the draft is another one.
     pub(super) fn is_unpublishable(&self) -> bool {
-        self.draft.lock_error().is_some() || self.store().check_own(self.held, &self.draft).is_err()
+        self.draft.lock_error().is_some() || !self.store().is_own(self.held, &self.draft)
     }
 
     /// How it waits after its first request.

@@ -75,11 +75,9 @@ impl OwnedSession {
 
     /// The session, after it has caught up with the latest version, which is returned too.
     pub(super) fn latest(&self) -> (LockedState<'_>, Snapshot) {
-        self.store.merge_for(self.cursor());
-        self.caught_up()
-    }
-
-    fn caught_up(&self) -> (LockedState<'_>, Snapshot) {
+        if self.store.is_far_behind(self.cursor()) {
+            self.store.merge_older_commits();
+        }
         let mut state = self.state();
         let document = self.catch_up(&mut state, &self.store);
         (state, document)
@@ -88,8 +86,8 @@ impl OwnedSession {
     /// Catches up if it is far behind. Otherwise the next edit would do so, and hold the store's
     /// lock meanwhile.
     pub(super) fn approach(&self) {
-        if self.store.merge_for(self.cursor()) {
-            drop(self.caught_up());
+        if self.store.is_far_behind(self.cursor()) {
+            drop(self.latest());
         }
     }
 

@@ -153,8 +153,7 @@ impl UndoOrRedo {
         if let Some(outcome) = self.first_result() {
             return outcome;
         }
-        let mut draft = store.draft_under(grant);
-        let held = HeldGrant::of(&draft, grant);
+        let (held, mut draft) = store.draft_under(grant);
         let turn = self.session.turn(store, &mut draft, false);
         let rewound = observed.in_span(|| self.rewind(held, &mut attempt, &mut draft))?;
         let result = self.publish_rewound((held, &mut draft), &mut attempt, rewound, turn);
@@ -278,7 +277,9 @@ impl UndoOrRedo {
             let failure = match outcome {
                 Ok(rewound) => {
                     // Code of an inverse can put another draft in its place.
-                    store.check_own(held, on)?;
+                    if !store.is_own(held, on) {
+                        return Err(on.foreign().into());
+                    }
                     let is_changed = on.changes().iter().any(Change::is_of_the_document);
                     let goes_on = || self.session.state().history.goes_on_after(attempt);
                     if is_changed || store.check_writable().is_err() || !goes_on() {

@@ -200,12 +200,17 @@ impl PinnedVersion {
 }
 
 impl Snapshot {
-    /// Returns the version for reports, if it has a handle besides this one. A change of this
-    /// handle copies the version then.
+    /// Whether it has a handle besides this one. A change of this handle copies the version then.
     #[inline]
     #[doc(hidden)]
-    pub fn pinned(&self) -> Option<PinnedVersion> {
-        (Arc::strong_count(&self.0) > 1).then(|| PinnedVersion(Arc::downgrade(&self.0)))
+    pub fn is_pinned(&self) -> bool {
+        Arc::strong_count(&self.0) > 1
+    }
+
+    /// The version for reports.
+    #[doc(hidden)]
+    pub fn pinned(&self) -> PinnedVersion {
+        PinnedVersion(Arc::downgrade(&self.0))
     }
 }
 

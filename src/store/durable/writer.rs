@@ -268,10 +268,8 @@ impl Writer {
     /// Waits until all may be acknowledged that was noted so far. The published version is this one
     /// or a later one.
     pub(super) fn acknowledge_notes(&self, version: u64) -> Result<(), CommitError> {
-        if let Some(refusal) = self.refusal() {
-            // The last notes may not have been taken.
-            return Err(refusal);
-        }
+        // The last notes may not have been taken.
+        self.check_open()?;
         match self.goal(version, true, None) {
             Some(goal) => acknowledged(goal, self.shared.wait(goal, WaitMode::Writes)),
             None => Ok(()),
@@ -341,13 +339,13 @@ impl Writer {
         self.shared.refuses.load(Ordering::Relaxed)
     }
 
-    /// Why commits are refused, if they are. With the log locked, they are not refused until it is
+    /// Fails if commits are refused. With the log locked, they are not refused until it is
     /// unlocked, unless the journal fails.
     #[inline]
-    pub(in crate::store) fn refusal(&self) -> Option<CommitError> {
-        match self.shared.refuses.load(Ordering::Relaxed) {
-            false => None,
-            true => Some(self.refused()),
+    pub(in crate::store) fn check_open(&self) -> Result<(), CommitError> {
+        match self.refuses() {
+            false => Ok(()),
+            true => Err(self.refused()),
         }
     }
 

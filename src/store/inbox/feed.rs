@@ -2,12 +2,14 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::Arc;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, TryRecvError, never};
+use crossbeam_channel::{
+    Receiver, RecvError, Sender, TryRecvError, after, never, select, unbounded,
+};
 
 use super::DeadLetter;
-use super::channel_wait::{Received, receive};
 use super::{HandlerResult, Inbox, Message, Outcome};
 use crate::caught::{CaughtPanic, catch, dispose};
 use crate::codes::codes;
@@ -15,7 +17,7 @@ use crate::id::OwnerId;
 use crate::lock::{CancelToken, LockError, PendingRequest};
 use crate::store::{CommitError, Draft, TransactionRequest};
 use crate::sync::assert_unlocked;
-use crate::time::Deadline;
+use crate::time::{Deadline, Pause, TimeListener};
 
 /// The channel that a worker takes its messages from, with options for the worker.
 ///
@@ -253,8 +255,7 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
         }
     }
 
-    /// The next message, new or due: the only place where a worker waits. `None` when the channel
-    /// is disconnected and no message waits.
+    /// The next message, new or due. `None` when the channel is disconnected and no message waits.
     fn next(&mut self) -> Result<Option<TakenMessage<M>>, Interrupted<M>> {
         let nothing = never();
         loop {
@@ -276,20 +277,42 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
                 false => &nothing,
             };
             let received = match messages.try_recv() {
-                Ok(message) => Received::Message(message),
-                Err(TryRecvError::Disconnected) => Received::Disconnected,
-                Err(TryRecvError::Empty) => {
-                    let first = self.waiting.keys().next();
-                    let deadline = first.map(|(deadline, _)| *deadline);
-                    let clock = self.inbox.store.clock();
-                    receive(messages, clock, deadline, self.feed.cancel)
-                }
+                Err(TryRecvError::Empty) => self.receive(messages),
+                received => Some(received.map_err(|_| RecvError)),
             };
             match received {
-                Received::Message(message) => return Ok(Some(TakenMessage { message, looks: 0 })),
-                Received::Disconnected => self.connected = false,
-                Received::Due | Received::Cancelled => {}
+                Some(Ok(message)) => return Ok(Some(TakenMessage { message, looks: 0 })),
+                Some(Err(RecvError)) => self.connected = false,
+                None => {}
             }
+        }
+    }
+
+    /// Waits for a message or the end of the channel: the only place where a worker waits. `None`
+    /// if the first message that waits may be due, or the token is cancelled.
+    ///
+    /// It does not wait at a mailbox, as requests do: a channel wakes only its own receivers.
+    fn receive(&self, messages: &Receiver<M>) -> Option<Result<M, RecvError>> {
+        let (send, events) = unbounded();
+        let clock = self.inbox.store.clock();
+        let listener = Arc::new(ClockListener(send.clone()));
+        clock.listen(&listener);
+        // A token that is cancelled already sends at once.
+        let _attached = self.feed.cancel.map(|token| {
+            token.attach(move || {
+                let _ = send.send(());
+            })
+        });
+        let first = self.waiting.keys().next();
+        let passed = match first.map(|(deadline, _)| clock.until(*deadline)) {
+            Some(None) => return None,
+            Some(Some(Pause::For(left))) => after(left),
+            None | Some(Some(Pause::UntilAdvanced)) => never(),
+        };
+        select! {
+            recv(messages) -> message => Some(message),
+            recv(events) -> _ => None,
+            recv(passed) -> _ => None,
         }
     }
 
@@ -353,5 +376,15 @@ impl<'a, M: Message + Send + 'static> RunningWorker<'a, M> {
             messages: messages.map(|taken| taken.message).collect(),
             cause,
         }
+    }
+}
+
+/// Wakes a worker when the time is moved.
+struct ClockListener(Sender<()>);
+
+impl TimeListener for ClockListener {
+    fn time_advanced(&self) {
+        // The send fails if the wait is over.
+        let _ = self.0.send(());
     }
 }

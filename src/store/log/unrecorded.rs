@@ -78,15 +78,11 @@ fn bytes(changes: &[Change]) -> usize {
     changes.iter().map(Change::bytes).sum()
 }
 
-/// What is no longer needed, to be dropped with no mutex locked.
-pub(super) type Unneeded = Vec<UnrecordedCommit>;
-
 impl UnrecordedCommit {
     /// Whether its unit is in no history any more: only these commits of the queue refer to it.
     /// With too low a number it counts as one that a history has.
     pub(crate) fn is_final(&self, commits_of_unit: usize) -> bool {
-        let unit = self.unit.as_ref();
-        unit.is_none_or(|unit| Arc::strong_count(unit) == commits_of_unit)
+        !matches!(&self.unit, Some(unit) if Arc::strong_count(unit) > commits_of_unit)
     }
 
     /// Whether both belong to one unit.
@@ -95,8 +91,7 @@ impl UnrecordedCommit {
     }
 
     fn is_of(&self, unit: &Arc<EditUnit>) -> bool {
-        let own = self.unit.as_ref();
-        own.is_some_and(|own| Arc::ptr_eq(own, unit))
+        self.unit.as_ref().is_some_and(|own| Arc::ptr_eq(own, unit))
     }
 
     /// As it is recorded with this unit.
@@ -120,12 +115,9 @@ impl UnrecordedCommit {
         changes.filter(|change| change.is_of_the_document())
     }
 
-    /// Merges the next commit into it if that goes on typing, and belongs to the same unit.
+    /// Merges the next commit of its unit into it if that goes on typing.
     fn try_merge(&mut self, version: u64, next: &ToRecord<'_>) -> bool {
-        let is_same = next
-            .unit
-            .is_some_and(|unit| self.is_in_effect && self.is_of(unit));
-        if !is_same || !self.details.is_empty() || !next.details.is_empty() {
+        if !self.details.is_empty() || !next.details.is_empty() {
             return false;
         }
         let ([change], [next_change]) = (&self.changes[..], &next.changes[..]) else {
@@ -161,15 +153,16 @@ impl UnrecordedQueue {
         self.has_record = true;
     }
 
-    /// Appends a commit. Its editor can no longer redo what it has undone.
+    /// Appends a commit. Returns what is no longer needed, to be dropped with no mutex locked.
     #[inline]
-    pub(super) fn push(&mut self, version: u64, commit: ToRecord<'_>) -> Unneeded {
-        let mut unneeded = Unneeded::new();
+    pub(super) fn push(&mut self, version: u64, commit: ToRecord<'_>) -> Vec<UnrecordedCommit> {
+        let mut unneeded = Vec::new();
         self.version = version;
         if let Some((unit, in_effect)) = commit.reversed_unit {
             self.set_in_effect(unit, *in_effect);
             return unneeded;
         }
+        // Its editor can no longer redo what it has undone.
         let ends_redo = commit.unit.is_some();
         while let Some(last) = self.commits.back()
             && ends_redo
@@ -180,19 +173,30 @@ impl UnrecordedQueue {
             self.of_first_unit = self.of_first_unit.min(self.commits.len());
             self.removed(last, &mut unneeded);
         }
-        // As long as nothing is recorded, there is nothing that the oldest commits could move.
+        // As long as nothing is recorded, there is nothing that the oldest commit could move. It
+        // goes if no history has its unit, and the commit after it does not need it. At most two
+        // more commits of the unit are counted, so of a large one this is known some calls later.
         for _ in 0..2 {
-            if !self.has_record && self.first_is_final() {
-                let first = self.commits.pop_front();
-                self.of_first_unit -= 1;
-                self.removed(first, &mut unneeded);
+            let Some(first) = self.commits.front().filter(|_| !self.has_record) else {
+                break;
+            };
+            self.of_first_unit = self.of_first_unit.clamp(1, self.commits.len());
+            let next = self.commits.get(self.of_first_unit);
+            self.of_first_unit += usize::from(next.is_some_and(|next| next.is_of_unit_of(first)));
+            let is_needed = || self.commits.get(1).is_some_and(|next| !next.is_in_effect);
+            if !first.is_final(self.of_first_unit) || is_needed() {
+                break;
             }
+            let first = self.commits.pop_front();
+            self.of_first_unit -= 1;
+            self.removed(first, &mut unneeded);
         }
         let mut follows_undone = false;
         if let Some(last) = self.commits.back_mut() {
             follows_undone = !last.is_in_effect;
+            let is_same = commit.unit.is_some_and(|unit| last.is_of(unit));
             let before = last.bytes;
-            if last.try_merge(version, &commit) {
+            if is_same && !follows_undone && last.try_merge(version, &commit) {
                 self.bytes += last.bytes - before;
                 return unneeded;
             }
@@ -218,7 +222,7 @@ impl UnrecordedQueue {
     }
 
     /// Counts a commit that was removed. What takes long to drop is left to the caller.
-    fn removed(&mut self, commit: Option<UnrecordedCommit>, unneeded: &mut Unneeded) {
+    fn removed(&mut self, commit: Option<UnrecordedCommit>, unneeded: &mut Vec<UnrecordedCommit>) {
         const MANY: usize = 4096;
         if let Some(commit) = commit {
             self.bytes -= commit.bytes;
@@ -226,25 +230,6 @@ impl UnrecordedQueue {
                 unneeded.push(commit);
             }
         }
-    }
-
-    /// Whether no history has the unit of the oldest commit, and the commit after it does not need
-    /// it. Each call counts at most two more commits of that unit, so of a large one this is known
-    /// some calls later.
-    fn first_is_final(&mut self) -> bool {
-        let Some(first) = self.commits.front() else {
-            return false;
-        };
-        self.of_first_unit = self.of_first_unit.clamp(1, self.commits.len());
-        for _ in 0..2 {
-            let next = self.commits.get(self.of_first_unit);
-            if !next.is_some_and(|next| next.is_of_unit_of(first)) {
-                break;
-            }
-            self.of_first_unit += 1;
-        }
-        first.is_final(self.of_first_unit)
-            && self.commits.get(1).is_none_or(|next| next.is_in_effect)
     }
 
     pub(super) fn has_many(&self) -> bool {

@@ -453,13 +453,12 @@ impl TransactionManager {
         let outcome = match submission.first_result(store) {
             Some(outcome) => outcome,
             None => {
-                let mut draft = store.draft_under(grant);
+                let (held, mut draft) = store.draft_under(grant);
                 // A batch that has waited brings the buffers of its result.
                 if submission.executed.has_room() {
                     draft.record_in(std::mem::take(&mut submission.executed));
                     draft.record_changes_in(std::mem::take(&mut submission.changes));
                 }
-                let held = HeldGrant::of(&draft, grant);
                 let is_brief = submission.is_brief();
                 let turn = session.map(|session| session.turn(store, &mut draft, is_brief));
                 match self.edit(owner, &mut draft, submission, observed) {
