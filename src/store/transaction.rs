@@ -114,10 +114,12 @@ pub(crate) struct CombinerGrant<'a> {
 
 impl Drop for CombinerGrant<'_> {
     fn drop(&mut self) {
-        // A thread that unwinds does not combine.
-        match self.without_combining || std::thread::panicking() {
-            true => self.lock.leave_grant(self.grant.id()),
-            false => self.lock.leave_and_serve(self.grant, self.waits_as),
+        if !self.lock.leave_if_alone(self.grant.id()) {
+            // A thread that unwinds does not combine.
+            match self.without_combining || std::thread::panicking() {
+                true => self.lock.leave_grant(self.grant.id()),
+                false => self.lock.leave_and_serve(self.grant, self.waits_as),
+            }
         }
         self.store.after_release();
     }

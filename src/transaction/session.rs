@@ -75,7 +75,7 @@ impl OwnedSession {
 
     /// The session, after it has caught up with the latest version, which is returned too.
     pub(super) fn latest(&self) -> (LockedState<'_>, Snapshot) {
-        if self.store.is_far_behind(self.cursor()) {
+        if self.is_far_behind() {
             self.store.merge_older_commits();
         }
         let mut state = self.state();
@@ -83,12 +83,10 @@ impl OwnedSession {
         (state, document)
     }
 
-    /// Catches up if it is far behind. Otherwise the next edit would do so, and hold the store's
-    /// lock meanwhile.
-    pub(super) fn approach(&self) {
-        if self.store.is_far_behind(self.cursor()) {
-            drop(self.latest());
-        }
+    /// Whether it should catch up before the next edit, which would do so with the store's lock
+    /// held.
+    pub(super) fn is_far_behind(&self) -> bool {
+        self.store.is_far_behind(self.cursor())
     }
 
     /// Ends the run of a batch: drops what has left the history, with no lock held.
@@ -107,10 +105,12 @@ impl OwnedSession {
         }
     }
 
-    /// Does what [`approach`](Self::approach) does, and records the queued commits if the next undo
-    /// or redo needs that. It holds no lock meanwhile.
+    /// Catches up if it is far behind, and records the queued commits if the next undo or redo
+    /// needs that. It holds no lock meanwhile.
     pub(super) fn approach_undo(&self, direction: Direction, scope: &UndoScope) {
-        self.approach();
+        if self.is_far_behind() {
+            drop(self.latest());
+        }
         let next = self.state().history.next_unit(direction);
         // Which entry is the next one in a scope is not known yet.
         let next = next.filter(|_| scope.is_all());

@@ -583,16 +583,15 @@ impl FifoLock {
         }
     }
 
-    /// Ends a transaction's own grant, and runs queued batches of waiting requests.
+    /// Ends a transaction's own grant if no request waits for it. Returns whether it has ended.
     #[inline]
-    pub fn leave_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
-        if !self.0.release(grant.id(), true) {
-            self.leave_in_step_and_serve(grant, waits_as);
-        }
+    pub fn leave_if_alone(&self, id: LockId) -> bool {
+        self.0.release(id, true)
     }
 
+    /// Ends a transaction's own grant, and runs queued batches of waiting requests.
     #[inline(never)]
-    fn leave_in_step_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
+    pub fn leave_and_serve(&self, grant: Grant, waits_as: WaiterKind) {
         let (limit, kind) = match waits_as {
             WaiterKind::Thread => (self.0.batch, CombinerKind::Thread),
             WaiterKind::Task => (self.0.batch.for_task(), CombinerKind::Task),

@@ -157,8 +157,8 @@ impl TransactionManager {
         session: Option<&'a OwnedSession>,
     ) -> ControlFlow<BatchOutcome, BoxedRun<'a>> {
         let Manager { store, owner, .. } = &**self.0;
-        if let Some(session) = session {
-            session.approach();
+        if let Some(session) = session.filter(|session| session.is_far_behind()) {
+            drop(session.latest());
         }
         let session = session.map(|session| &**session);
         if let Some(limits) = &self.0.limits
