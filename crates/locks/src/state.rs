@@ -355,9 +355,13 @@ impl LockState {
         }
         let waiter = loop {
             let mut waiter = self.queue.next()?;
-            match waiter.more.nodes.take() {
-                None => break waiter,
-                Some(set) => self.admit(waiter, *set),
+            let Some(set) = waiter.more.nodes.take() else {
+                break waiter;
+            };
+            // It has waited for its share of the lock.
+            match self.enroll(waiter.number, waiter.source(), *set) {
+                true => self.grant_waiter(waiter),
+                false => drop(self.wait_for_nodes(waiter)),
             }
         };
         self.holder.more.scope = None;

@@ -192,11 +192,11 @@ impl Slots {
     }
 }
 
-/// The part of a lock that a request takes: all slots, or one of very many.
+/// The part of a lock that a request takes, as a number of slots: all, or one of very many.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(usize)]
+#[repr(u32)]
 pub(crate) enum CapacityPart {
-    Whole = usize::MAX,
+    Whole = u32::MAX,
     Share = 1,
 }
 

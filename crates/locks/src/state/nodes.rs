@@ -256,16 +256,8 @@ impl LockState {
         Some(self.grant_member(number, self.now, None))
     }
 
-    /// Admits a request that has waited in the queue for a share.
-    pub(super) fn admit(&mut self, waiter: LockWaiter, set: NodeSet) {
-        match self.enroll(waiter.number, waiter.source(), set) {
-            true => self.grant_waiter(waiter),
-            false => drop(self.wait_for_nodes(waiter)),
-        }
-    }
-
     /// Grants a member all for which this request waited.
-    fn grant_waiter(&mut self, waiter: LockWaiter) {
+    pub(super) fn grant_waiter(&mut self, waiter: LockWaiter) {
         let LockWaiter { number, since, .. } = waiter;
         if self.observed.is_some() {
             self.report_wait(&waiter, 1);
@@ -288,7 +280,7 @@ impl LockState {
     }
 
     /// Makes a request a member. Returns whether its whole request is granted.
-    fn enroll(&mut self, number: u64, source: &RequestSource, set: NodeSet) -> bool {
+    pub(super) fn enroll(&mut self, number: u64, source: &RequestSource, set: NodeSet) -> bool {
         let mut hold = LockHolder::vacant();
         hold.source = source.clone();
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
@@ -305,7 +297,7 @@ impl LockState {
         }
     }
 
-    fn wait_for_nodes(&mut self, waiter: LockWaiter) -> RequestPosition {
+    pub(super) fn wait_for_nodes(&mut self, waiter: LockWaiter) -> RequestPosition {
         let position = waiter.position_at(None);
         let nodes = self.nodes.get_or_insert_default();
         if let Some(member) = nodes.list.get_mut(&waiter.number) {

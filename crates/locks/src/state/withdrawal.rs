@@ -7,10 +7,8 @@ impl LockState {
     /// over, because the request was granted or withdrawn before: then that outcome counts, even if
     /// it waits again.
     pub(crate) fn withdraw(&mut self, waiting_at: RequestPosition, reason: Reason) {
-        let position = waiting_at
-            .ticket
-            .and_then(|ticket| self.queue.ahead_of(ticket));
-        let (Some(ticket), Some(position)) = (waiting_at.ticket, position) else {
+        let ahead_of = |ticket| Some((ticket, self.queue.ahead_of(ticket)?));
+        let Some((ticket, position)) = waiting_at.ticket.and_then(ahead_of) else {
             return self.withdraw_from_nodes(waiting_at, reason);
         };
         let listed = position.min(reason.listed());
@@ -46,24 +44,19 @@ impl LockState {
     /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
     /// to drop it when the mutex is free.
     pub(crate) fn abandon(&mut self, waiting_at: RequestPosition) -> Option<Arc<dyn Waiting>> {
-        let queued = waiting_at
-            .ticket
-            .and_then(|ticket| self.queue.withdraw(ticket));
-        let Some(waiter) = queued else {
-            return self.abandon_later(waiting_at);
-        };
-        self.recorder_of(waiter.more.part)
-            .counts
-            .total_cancellations += 1;
-        self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled);
-        // Requests behind it may fit where it did not.
-        self.serve_queue();
-        Some(waiter.request)
-    }
-
-    /// Abandons a request that is no longer in the queue.
-    fn abandon_later(&mut self, waiting_at: RequestPosition) -> Option<Arc<dyn Waiting>> {
-        let RequestPosition { number, wait, .. } = waiting_at;
+        let RequestPosition {
+            number,
+            wait,
+            ticket,
+        } = waiting_at;
+        if let Some(waiter) = ticket.and_then(|ticket| self.queue.withdraw(ticket)) {
+            let metrics = self.recorder_of(waiter.more.part);
+            metrics.counts.total_cancellations += 1;
+            self.observe_failure(&waiter, 1, TimelineOutcome::Cancelled);
+            // Requests behind it may fit where it did not.
+            self.serve_queue();
+            return Some(waiter.request);
+        }
         let id = self.id(number);
         if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
             match &mut holder.more.joined {
