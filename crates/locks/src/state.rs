@@ -125,6 +125,7 @@ pub(super) struct LockState {
     /// When the present step began, or the last one.
     pub(super) now: MonotonicTime,
     pub(super) pace: Pace,
+    pub(super) sampling: Sampling,
     /// The members that hold a share of `queue`. `None` until the first.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<PackedDuration>,
@@ -134,7 +135,6 @@ pub(super) struct LockState {
     holder: LockHolder,
     pub(super) queue: Queue<LockWaiter>,
     pub(super) last_token: u64,
-    pub(super) sampling: Sampling,
     pub(super) metrics: Recorder,
     /// `None` until the lock is first closed.
     closing: Option<Box<Closing>>,
