@@ -88,6 +88,20 @@ fn undo_02_several_commits_of_an_old_unit_wait_no_longer() {
 }
 
 #[test]
+fn undo_02_commits_of_long_units_wait_no_longer_than_their_entries() {
+    let ann = editor(apart().limit(10));
+    for group in 0..300 {
+        let open = ann.group();
+        for nth in 0..10 {
+            let number = serde_json::json!(group * 10 + nth);
+            ann.execute([set_attrs([("n", number)]).on("t")]).unwrap();
+        }
+        drop(open);
+    }
+    assert!(waiting(&ann) <= Some(105), "{:?}", waiting(&ann));
+}
+
+#[test]
 fn undo_02_an_undone_commit_before_those_of_others_waits_no_longer() {
     let ann = editor(apart().limit(10));
     let bob = Editor::new(ann.store().clone(), "bob").with_history(apart().limit(10));

@@ -25,6 +25,7 @@ use crate::id::{AsNodeId, NodeId, NodeIds};
 ///
 /// The snapshot is never written, so dropping the overlay is a complete rollback.
 /// [`Overlay::apply`] is the only way to write; each change is applied completely or not at all.
+/// The next version takes the nodes out of it (`Snapshot::fold`).
 #[derive(Debug)]
 pub struct Overlay {
     /// Present until it is folded in.
@@ -53,7 +54,7 @@ const DEFERRED: usize = 1024;
 enum ChangeSource {
     /// A plan on the same overlay. What the change replaces is there.
     Plan,
-    /// The last change of the overlay, whose inverse it is.
+    /// The inverse of the overlay's last change.
     Rollback,
     /// A program, or another version of the document.
     Anywhere,

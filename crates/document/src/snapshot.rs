@@ -18,7 +18,7 @@ use std::sync::{Arc, Weak};
 
 use super::nodes::Nodes;
 use super::sizes::{KeptSizes, Measure, Sizes};
-use super::touched::{DeferredSplice, TouchedNode};
+use super::touched::TouchedNode;
 use super::{Change, EditError, Node, Overlay, View};
 use crate::id::{AsNodeId, NodeId};
 
@@ -114,19 +114,9 @@ impl Snapshot {
             match node {
                 TouchedNode::Changed(node) => document.nodes.insert(node),
                 TouchedNode::Deleted => document.nodes.remove(&id),
-                TouchedNode::Spliced(DeferredSplice {
-                    splice,
-                    inserted,
-                    copy,
-                }) => match copy.into_inner() {
+                TouchedNode::Spliced(mut deferred) => match deferred.copy.take() {
                     Some(node) => document.nodes.insert(node),
-                    None => document.nodes.change(&id, |node| {
-                        // Most texts have no marks.
-                        if !node.marks.is_empty() {
-                            node.marks.follow(&splice);
-                        }
-                        node.text.splice(splice.range, &inserted);
-                    }),
+                    None => document.nodes.change(&id, |node| deferred.make(node)),
                 },
             }
         }

@@ -45,13 +45,21 @@ pub(super) struct DeferredSplice {
 }
 
 impl DeferredSplice {
+    /// Makes the splice.
+    pub(super) fn make(&self, node: &mut Node) {
+        // Most texts have no marks.
+        if !node.marks.is_empty() {
+            node.marks.follow(&self.splice);
+        }
+        node.text.splice(self.splice.range.clone(), &self.inserted);
+    }
+
     /// The node after the splice.
     fn node(&self, id: &NodeId, base: &Snapshot) -> &Arc<Node> {
         self.copy.get_or_init(|| {
             let before = base.shared(id).expect("the node of the splice is there");
             let mut node = Node::clone(before);
-            node.marks.follow(&self.splice);
-            node.text.splice(self.splice.range.clone(), &self.inserted);
+            self.make(&mut node);
             Arc::new(node)
         })
     }
@@ -135,7 +143,7 @@ impl Touched {
         }
     }
 
-    /// Adds the last entry to the index, which the first one too many for a search begins.
+    /// Adds the last entry to the index. The first entry above [`SCAN`](Self::SCAN) begins it anew.
     fn index_last(&mut self) {
         let len = self.entries.len();
         let unindexed = match len == Self::SCAN + 1 {

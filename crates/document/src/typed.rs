@@ -77,8 +77,8 @@ impl Typed {
     }
 }
 
-/// The last edit of a text, and whether it is alone. Marks of the same text may come after it, and
-/// only deletions before it, if it inserts.
+/// The last change of several, and whether it is alone. Marks of the same text may come after it.
+/// If it is not alone, it is one that inserts text, and only deletions come before it.
 fn last_of_many(changes: &[Change]) -> Option<(&Change, bool)> {
     let mut before = changes.iter().filter(|it| it.is_of_the_document());
     let mut last = before.next_back()?;
@@ -93,7 +93,10 @@ fn last_of_many(changes: &[Change]) -> Option<(&Change, bool)> {
         Change::RemoveSubtree { .. } | Change::JoinNodes { .. } => true,
         _ => false,
     };
-    let inserts = |change: &Change| matches!(change, Change::SpliceText { inserted, .. } if !inserted.is_empty());
+    let inserts = |change: &Change| match change {
+        Change::SpliceText { inserted, .. } => !inserted.is_empty(),
+        _ => false,
+    };
     let is_typed = is_alone || inserts(last) && before.all(deletes);
     (is_typed && marked.is_none_or(|marked| last.node() == Some(marked)))
         .then_some((last, is_alone))

@@ -14,7 +14,7 @@ use crossbeam_channel::Receiver;
 use super::batch::Batch;
 use super::holder_word::Word;
 use super::keeper::{KeeperSlot, KeeperThread};
-use super::options::PLAIN;
+use super::options::{OF_THE_LOCK, PLAIN};
 use super::report::ReportChannel;
 use super::request::{Answered, QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use super::sampling::Sampling;
@@ -390,7 +390,7 @@ impl FifoLock {
         match self.0.lock_if_free() {
             Some(mut state) => {
                 state.source().assign_plainly(owner, call_site, thread);
-                Ok(self.0.take(&mut state, None, || None))
+                Ok(self.0.take(&mut state, OF_THE_LOCK, || None))
             }
             None => self.wait_plainly(&owner, call_site, bound),
         }

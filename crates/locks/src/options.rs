@@ -63,6 +63,9 @@ pub(super) static PLAIN: AcquireOptions = AcquireOptions {
 #[doc(hidden)]
 pub type RequestLimit = Option<Option<Duration>>;
 
+/// The limit of the lock.
+pub(super) const OF_THE_LOCK: RequestLimit = None;
+
 /// Options of a new lock.
 ///
 /// A store configures its lock in the same way, with methods of

@@ -17,7 +17,7 @@ pub(super) struct Sampling {
     unmeasured: u16,
 }
 
-/// A grant that is measured, and how many it stands for.
+/// When a grant was measured, and how many it stands for: none by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Measured {
     pub(super) at: MonotonicTime,

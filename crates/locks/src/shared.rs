@@ -64,7 +64,7 @@ impl LockShared {
         waits_as: WaiterKind,
         how: HowToWait,
     ) -> Wait<RequestPosition> {
-        let looks = state.next_look;
+        let planned = state.next_look;
         if waits_as == WaiterKind::Task
             && let Some(deadline) = waits_as.ended_by_keeper(how.deadline)
         {
@@ -84,7 +84,7 @@ impl LockShared {
             ticket: waiting_at,
             deadline: how.deadline,
             spins: state.pace.spins(how.limit()),
-            keeper_looks: (state.next_look < looks).then_some(state.next_look),
+            keeper_looks: (state.next_look < planned).then_some(state.next_look),
         }
     }
 
@@ -129,6 +129,8 @@ impl LockShared {
         (result, list)
     }
 
+    /// Takes a step that plans the next look of the keeper, or a fair one that does not: see
+    /// [`step_fair`](Self::step_fair).
     #[inline(always)]
     fn step_and<T>(&self, step: impl FnOnce(&mut LockState) -> T, is_fair: bool) -> T {
         let mut state = self.state.lock();

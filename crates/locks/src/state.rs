@@ -21,7 +21,7 @@ use std::time::Duration;
 use super::error::TimeoutEvidence;
 use super::holder_word::HeldWord;
 use super::node::{Granule, NodeWait, Scope};
-use super::options::RequestLimit;
+use super::options::{OF_THE_LOCK, RequestLimit};
 use super::report::SlowReport;
 use super::request::{LockOutcome, RequestSource, Waiter, Waiting};
 use super::sampling::{HoldStart, Measured, Pace, Sampling};
@@ -122,7 +122,8 @@ pub(super) struct LockState {
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
-    /// When the present step began, or the last one.
+    /// When the present step began. What locks the state without a step finds the moment of the
+    /// last one.
     pub(super) now: MonotonicTime,
     pub(super) pace: Pace,
     pub(super) sampling: Sampling,
@@ -131,7 +132,8 @@ pub(super) struct LockState {
     pub(super) hold_limit: Option<PackedDuration>,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
     pub(super) outbox: Vec<AfterUnlock>,
-    /// The holder, or the last one: overwritten instead of replaced, see [`RequestSource::assign`].
+    /// The holder, or the last one. A grant of the free lock writes its source in place, see
+    /// [`RequestSource::assign`].
     holder: LockHolder,
     pub(super) queue: Queue<LockWaiter>,
     pub(super) last_token: u64,
@@ -306,9 +308,7 @@ impl LockState {
             limited: overdue.is_some(),
         };
         self.holder.grant = grant;
-        let exact = measured.is_some();
-        let Measured { at, weight } = measured.unwrap_or_default();
-        self.holder.since = HoldStart { at, weight, exact };
+        self.holder.since = HoldStart::of(measured);
         if overdue.is_some() || self.holder.more.overdue.is_some() {
             self.holder.more.overdue = overdue;
             self.had_limits = true;

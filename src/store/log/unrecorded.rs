@@ -174,15 +174,18 @@ impl UnrecordedQueue {
             self.removed(last, &mut unneeded);
         }
         // As long as nothing is recorded, there is nothing that the oldest commit could move. It
-        // goes if no history has its unit, and the commit after it does not need it. At most two
-        // more commits of the unit are counted, so of a large one this is known some calls later.
-        for _ in 0..2 {
+        // goes if no history has its unit, and the commit after it does not need it. Four commits
+        // are counted or go, more than come, so of a large unit this is known some calls later.
+        for _ in 0..4 {
             let Some(first) = self.commits.front().filter(|_| !self.has_record) else {
                 break;
             };
             self.of_first_unit = self.of_first_unit.clamp(1, self.commits.len());
             let next = self.commits.get(self.of_first_unit);
-            self.of_first_unit += usize::from(next.is_some_and(|next| next.is_of_unit_of(first)));
+            if next.is_some_and(|next| next.is_of_unit_of(first)) {
+                self.of_first_unit += 1;
+                continue;
+            }
             let is_needed = || self.commits.get(1).is_some_and(|next| !next.is_in_effect);
             if !first.is_final(self.of_first_unit) || is_needed() {
                 break;

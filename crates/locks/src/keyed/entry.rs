@@ -53,7 +53,7 @@ pub(super) struct Drain {
 }
 
 impl<V> KeyHolder<V> {
-    /// Makes the request the holder. Every field is written in place, see
+    /// Makes the request the holder. Its source is written in place, see
     /// [`RequestSource::assign`].
     #[inline(always)]
     pub(super) fn begin(

@@ -253,7 +253,7 @@ impl LockState {
         let asked = nodes.table.ask(number, set);
         debug_assert_eq!(asked, Asked::Granted, "no lock is in the way");
         // Its limit counts from its first grant.
-        Some(self.grant_member(number, self.now, None))
+        Some(self.grant_member(number, self.now, OF_THE_LOCK))
     }
 
     /// Grants a member all for which this request waited.
@@ -407,6 +407,7 @@ impl LockState {
         let served = nodes.table.withdraw(number);
         self.grant_served(served);
         if is_new {
+            // It was never granted, so no end of a hold is recorded.
             self.leave(number, TimelineOutcome::Cancelled);
         }
     }

@@ -280,7 +280,7 @@ impl LockState {
     }
 
     /// Lets the keeper look when the present holder or a new waiter exceeds its threshold. Called
-    /// with each request that begins to wait, and with each grant that other requests wait for.
+    /// at the end of each step in which a request can begin to wait, or a hold can begin.
     #[cold]
     pub(crate) fn watch_slow(&mut self) -> Option<Deadline> {
         let observed = self.observed.as_ref()?;
