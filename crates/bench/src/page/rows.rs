@@ -68,6 +68,11 @@ enum Line {
         #[serde(rename = "subjects")]
         _subjects: IgnoredAny,
     },
+    /// A figure of a suite that the page does not show.
+    Figure {
+        #[serde(rename = "figure")]
+        _figure: IgnoredAny,
+    },
     Growth(Growth),
     Row(Row),
 }
@@ -82,7 +87,7 @@ impl Results {
                         self.machines.push(machine);
                     }
                 }
-                Line::Subjects { .. } => {}
+                Line::Subjects { .. } | Line::Figure { .. } => {}
                 Line::Growth(row) => self.growth.push(row),
                 Line::Row(row) => self.suite(&row.suite).rows.push(row),
             }
