@@ -711,10 +711,8 @@ impl DataStore {
     /// users, so the caller has released the lock, unless it is held by a guard or by id.
     #[inline]
     pub(crate) fn after_release(&self) {
+        self.wake_tasks();
         let log = &self.0.log;
-        if log.has_to_wake.load(Ordering::Relaxed) {
-            log.wake_tasks();
-        }
         if log.overfull.load(Ordering::Relaxed) {
             log.trim(usize::MAX);
         }

@@ -432,10 +432,14 @@ impl TransactionManager {
         let operations = submission.operations.iter();
         let data = operations.take_while(|operation| operation.code().is_none());
         let mut data: OperationBatch = data.cloned().collect();
-        if let Some(limits) = &self.0.limits {
-            on.set_limits(limits.clone());
-        }
+        self.limit(on);
         run_batch(on, &mut data).is_ok() && submission.is_data()
+    }
+
+    fn limit(&self, draft: &mut Draft) {
+        if let Some(limits) = &self.0.limits {
+            draft.set_limits(limits.clone());
+        }
     }
 
     /// Runs a batch under a grant that the caller ends. A key that another transaction has used
@@ -485,9 +489,7 @@ impl TransactionManager {
             before,
             ..
         } = submission;
-        if let Some(limits) = &self.0.limits {
-            draft.set_limits(limits.clone());
-        }
+        self.limit(draft);
         if !before.is_empty() {
             let submitted = std::mem::take(operations).into_vec();
             let context = (owner, &*draft);
