@@ -44,8 +44,7 @@ pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{ObservedTransaction, TransactionKind};
 pub use options::StoreOptions;
 pub(crate) use publish::{
-    Bookkeeping, CommitCondition, HeldGrant, OfSession, Publication, PublishedState, Reversal,
-    undone,
+    Bookkeeping, CommitCondition, HeldGrant, Publication, PublishedState, Reversal, undone,
 };
 pub(crate) use publish_queue::Publish;
 pub(crate) use receipts::{BatchDigest, Receipt};

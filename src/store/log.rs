@@ -29,10 +29,11 @@ use smallvec::SmallVec;
 use super::events::{CommitEvent, Filter, MissingCommits, SubscriptionOptions};
 use super::lazy::LazyParts;
 use super::provenance::{RecordedProvenance, UnitsByVersion};
+use super::publish::Publication;
 use super::{DataStore, SharedDocument, TransactionResult};
 use crate::caught::{dispose, wake};
 use crate::document::{
-    Change, CommitEdits, EditUnit, Reach, Selection, SequenceEdit, Snapshot, Stretch,
+    Change, ChangeDetail, CommitEdits, EditUnit, Reach, Selection, SequenceEdit, Snapshot, Stretch,
 };
 use crate::hashing::Secret;
 use crate::id::{NodeId, OwnerId};
@@ -46,8 +47,8 @@ pub(super) use records::{CommitRecords, UnwrittenCommits};
 use records::{FollowingSession, LogLimit};
 pub(super) use subscribers::{EventWait, SubscriberId};
 use subscribers::{NextEvent, SubscriberWake};
+pub(crate) use unrecorded::UnrecordedCommit;
 use unrecorded::UnrecordedQueue;
-pub(crate) use unrecorded::{ToRecord, UnrecordedCommit};
 
 slotmap::new_key_type! {
     /// The id of an editor session that follows the document.
@@ -70,14 +71,6 @@ pub(crate) struct CommitRecord {
     pub(crate) reversed: Option<Arc<ReversedEntry>>,
     /// What the committing call returns, if there are subscribers or commits are kept.
     pub(crate) commit: Option<Arc<TransactionResult>>,
-}
-
-/// Who may read a record.
-pub(super) struct RecordReaders {
-    /// Whether a session does that has not made the commit, now or later. It needs the edits.
-    pub(super) sessions: bool,
-    /// Whether others may. They need the commit.
-    pub(super) others: bool,
 }
 
 /// The units that an undo or a redo reversed. They are stored if it added anything, or the entry
@@ -328,8 +321,9 @@ impl CommitLog {
         &self,
         log: LockedLog<'_>,
         version: u64,
-        commit: ToRecord<'_>,
-        record: impl FnOnce(RecordReaders) -> CommitRecord,
+        result: &TransactionResult,
+        details: Vec<ChangeDetail>,
+        publication: &Publication<'_>,
     ) -> bool {
         // Dropped after the log is unlocked.
         let (_unneeded, _removed);
@@ -337,33 +331,51 @@ impl CommitLog {
         let Some(records) = &mut *log else {
             return false;
         };
-        let (origin, reverses) = (commit.origin, commit.reversed_unit.is_some());
         let queue = &mut records.unrecorded;
-        if queue.since.is_none() && commit.unit.is_some() && !records.sessions.is_empty() {
+        if queue.since.is_none() && publication.unit.is_some() && !records.sessions.is_empty() {
             *queue = UnrecordedQueue::beginning_after(version - 1);
         }
         if queue.since.is_some() {
-            _unneeded = queue.push(version, commit);
+            _unneeded = queue.push(version, result, details, publication);
             if queue.has_many() {
                 self.has_many_unrecorded.store(true, Ordering::Relaxed);
             }
         }
         // The session of a batch may have ended while another thread ran the batch.
+        let origin = publication.session;
         let is_of_follower = origin.is_some_and(|id| records.sessions.contains_key(id));
         if self.followers.load(Ordering::Relaxed) <= u32::from(is_of_follower) {
             return false;
         }
         let has_subscribers = self.subscribers.load(Ordering::Relaxed) > 0;
         let is_kept = self.limit.kept > 0;
-        let record = record(RecordReaders {
-            // Of a kept commit, a later session reads what it changed.
-            sessions: is_kept || records.sessions.len() > usize::from(is_of_follower),
-            others: is_kept || has_subscribers,
-        });
+        // Of a kept commit, a later session reads what it changed.
+        let has_sessions = is_kept || records.sessions.len() > usize::from(is_of_follower);
+        let edits = has_sessions.then(|| Change::sequence_edits(&result.changes));
+        let commit = || {
+            Arc::new(TransactionResult {
+                version,
+                ..result.clone()
+            })
+        };
         self.head.store(version, Ordering::Relaxed);
-        _removed = records.push(record);
+        _removed = records.push(CommitRecord {
+            edits: CommitEdits {
+                version,
+                edits: edits.unwrap_or_default(),
+                undone: publication.undone.as_slice().into(),
+            },
+            owner: result.owner.clone(),
+            in_history: publication.in_history,
+            origin,
+            // Only kept commits lead to the history of a later session.
+            unit: publication.unit.filter(|_| is_kept).cloned(),
+            reversed: publication.reversal.entry.clone(),
+            commit: (is_kept || has_subscribers).then(commit),
+        });
         self.note_size(records);
         // The announcement of an undo follows its provenance, and that for filters its reach.
+        let reverses = publication.reversal.newest.is_some();
         let is_later = reverses || self.filters.load(Ordering::Relaxed) > 0;
         if has_subscribers && !is_later {
             self.announce_in(log, version, None);

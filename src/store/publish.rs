@@ -10,15 +10,14 @@ use smol_str::SmolStr;
 
 use super::inbox::event_table::{EventNote, Inboxes};
 use super::lease::table::LeaseTable;
-use super::log::{RecordReaders, ToRecord};
 use super::notes::{Note, NoteChange, NoteKey, ReceiptNote, StoredNotes};
 use super::receipts::{KeptReceipt, Receipts};
 use super::{
-    BatchDigest, CommitError, CommitRecord, DataStore, Draft, FollowerId, Receipt, ReversedEntry,
+    BatchDigest, CommitError, DataStore, Draft, FollowerId, Receipt, ReversedEntry,
     TransactionResult,
 };
 use crate::document::{
-    Change, Changes, CommitEdits, EditUnit, Overlay, Position, Selection, SharedList, Snapshot,
+    Change, Changes, EditUnit, Overlay, Position, Selection, SharedList, Snapshot,
 };
 use crate::id::{OwnerId, TransactionId};
 use crate::lock::Grant;
@@ -172,23 +171,18 @@ pub(crate) struct HeldGrant {
 }
 
 /// What a commit says besides the edits of its draft.
+#[derive(Default)]
 pub(crate) struct Publication<'u> {
     pub(crate) owner: OwnerId,
     /// The idempotency key that has no receipt yet, with the digest of the batch.
     pub(crate) once: Option<(SmolStr, BatchDigest)>,
     /// The versions of the commits that it undoes or redoes: see [`undone`].
     pub(crate) undone: Vec<u64>,
-    /// The session that submits it.
-    pub(crate) session: Option<OfSession<'u>>,
-}
-
-/// What the commit of a session says besides.
-pub(crate) struct OfSession<'u> {
-    /// The session, which need not read it.
-    pub(crate) id: FollowerId,
-    /// Its selections before and after it.
+    /// The session that submits it, which need not read it.
+    pub(crate) session: Option<FollowerId>,
+    /// The selections of the session before and after it.
     pub(crate) selections: [Option<Selection>; 2],
-    /// Whether its history has it.
+    /// Whether the history of the session has it.
     pub(crate) in_history: bool,
     /// What is undone together with it.
     pub(crate) unit: Option<&'u Arc<EditUnit>>,
@@ -220,9 +214,7 @@ impl Publication<'_> {
     pub(crate) fn by(owner: &OwnerId) -> Self {
         Self {
             owner: owner.clone(),
-            once: None,
-            undone: Vec::new(),
-            session: None,
+            ..Self::default()
         }
     }
 }
@@ -257,22 +249,18 @@ impl DataStore {
         mut publication: Publication<'_>,
     ) -> Result<TransactionResult, E> {
         let grant = self.validate(held, draft, &publication.owner)?;
-        let once = publication.once;
-        let [selection_before, selection_after] = match &mut publication.session {
-            Some(of) => std::mem::take(&mut of.selections),
-            None => [None, None],
-        };
+        let once = publication.once.take();
+        let [selection_before, selection_after] = std::mem::take(&mut publication.selections);
         let changed = draft.changes().iter().any(Change::is_of_the_document);
-        let session = publication.session.as_ref();
-        let first_place = match session {
-            Some(of) if of.reversal.is_any() => first_place(&draft.overlay),
-            _ => None,
+        let first_place = match publication.reversal.is_any() {
+            true => first_place(&draft.overlay),
+            false => None,
         };
         let mut result = TransactionResult {
             transaction_id: draft.id(),
             version: draft.base().version(),
             changed,
-            owner: publication.owner,
+            owner: std::mem::take(&mut publication.owner),
             fencing_token: grant.token,
             idempotency_key: once.as_ref().map(|(key, _)| key.clone()),
             operations: draft.take_executed(),
@@ -292,45 +280,11 @@ impl DataStore {
             return Ok(result);
         }
         result.changes = draft.overlay.take_changes();
-        let unit = session.and_then(|of| of.unit);
-        let origin = session.map(|of| of.id);
-        let newest = session.and_then(|of| of.reversal.newest.as_ref());
-        let commit = ToRecord {
-            changes: &result.changes,
-            details: draft.overlay.take_details(),
-            unit,
-            selections: [&result.selection_before, &result.selection_after]
-                .map(|it| it.as_ref().filter(|_| unit.is_some())),
-            origin,
-            is_undo: session.is_some_and(|of| of.reversal.is_recorded),
-            reversed_unit: newest,
-        };
-        let record = |version, readers: RecordReaders| CommitRecord {
-            edits: CommitEdits {
-                version,
-                edits: match readers.sessions {
-                    true => Change::sequence_edits(&result.changes),
-                    false => Default::default(),
-                },
-                undone: publication.undone.into(),
-            },
-            owner: result.owner.clone(),
-            in_history: session.is_some_and(|of| of.in_history),
-            origin,
-            // Only kept commits lead to the history of a later session.
-            unit: unit.filter(|_| self.keeps_commits()).cloned(),
-            reversed: session.and_then(|of| of.reversal.entry.clone()),
-            commit: readers.others.then(|| {
-                Arc::new(TransactionResult {
-                    version,
-                    ..result.clone()
-                })
-            }),
-        };
         let announces;
+        let commit = (&result, &publication);
         (result.version, announces) =
-            self.make_version(draft, receipt.as_ref(), &mut conditions, commit, record)?;
-        if let Some((unit, in_effect)) = newest {
+            self.make_version(draft, receipt.as_ref(), &mut conditions, commit)?;
+        if let Some((unit, in_effect)) = &publication.reversal.newest {
             self.apply_published_newest(unit, *in_effect, &result.changes);
         }
         if announces {
@@ -403,17 +357,15 @@ impl DataStore {
     /// Makes a draft the next version, with its receipt and conditions. Returns the version's
     /// number, and whether it is to be announced. Publishes nothing if a condition does not hold.
     ///
-    /// If anyone but `origin` follows the document, `record` makes the record of the commit for
-    /// these readers. The log is locked meanwhile, so version and record appear in one step for
-    /// every follower.
+    /// The log is locked meanwhile if anyone follows the document, so version and record appear in
+    /// one step for every follower.
     #[inline]
     fn make_version(
         &self,
         draft: &mut Draft,
         receipt: Option<&KeyedReceipt>,
         conditions: &mut CommitConditions,
-        commit: ToRecord<'_>,
-        record: impl FnOnce(u64, RecordReaders) -> CommitRecord,
+        (result, publication): (&TransactionResult, &Publication<'_>),
     ) -> Result<(u64, bool), CommitError> {
         // Declared before the guards, hence dropped after them: no thread waits while old values
         // are freed.
@@ -470,8 +422,8 @@ impl DataStore {
         });
         drop(bookkeeping);
         let announces = log.is_some_and(|log| {
-            let record = |readers| record(version, readers);
-            self.0.log.push(log, version, commit, record)
+            let details = draft.overlay.take_details();
+            self.0.log.push(log, version, result, details, publication)
         });
         Ok((version, announces))
     }

@@ -42,8 +42,7 @@ impl Publish for Publication<'static> {
 
     #[inline]
     fn publish(&mut self, transaction: &mut Transaction) -> Result<TransactionResult, CommitError> {
-        let nothing = Self::by(transaction.owner());
-        transaction.publish(std::mem::replace(self, nothing))
+        transaction.publish(std::mem::take(self))
     }
 }
 

@@ -11,9 +11,9 @@ use slotmap::Key;
 
 use super::history::{Direction, History, UndoScope};
 use super::{TransactionError, TransactionResult};
-use crate::document::{Change, EditError, EditUnit, Fragment, Selection, Snapshot};
+use crate::document::{Change, EditError, Fragment, Selection, Snapshot};
 use crate::id::OwnerId;
-use crate::store::{DataStore, Draft, FollowerId, FromSession, LaterCommits, OfSession, Reversal};
+use crate::store::{DataStore, Draft, FollowerId, FromSession, LaterCommits, Publication};
 use crate::sync::{Mutex, MutexGuard, rank};
 
 /// A handle of an editor session. Clones share the session.
@@ -303,21 +303,11 @@ impl SessionTurn<'_> {
         self.session.cursor() + 1
     }
 
-    /// What a commit of the session says, beside what it undoes.
+    /// Says whose commit it is, with the selections before and after it.
     #[inline(always)]
-    pub(super) fn submit<'u>(
-        &mut self,
-        draft: &Draft,
-        in_history: bool,
-        unit: Option<&'u Arc<EditUnit>>,
-    ) -> OfSession<'u> {
-        OfSession {
-            id: self.session.id(),
-            selections: [self.before.take(), draft.selection_for_session().cloned()],
-            in_history,
-            unit,
-            reversal: Reversal::default(),
-        }
+    pub(super) fn sign(&mut self, publication: &mut Publication<'_>, draft: &Draft) {
+        publication.session = Some(self.session.id());
+        publication.selections = [self.before.take(), draft.selection_for_session().cloned()];
     }
 
     /// The session has made this commit.

@@ -14,8 +14,8 @@ use crate::document::{Change, View};
 use crate::id::{NodeId, OwnerId};
 use crate::lock::{AcquireOptions, Requester, Scope, WaiterKind};
 use crate::store::{
-    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, ObservedTransaction, OfSession,
-    Publication, Publish, Reversal, Transaction, TransactionHold, undone,
+    CommitError, DataStore, Draft, ExecutedOperation, HeldGrant, ObservedTransaction, Publication,
+    Publish, Reversal, Transaction, TransactionHold, undone,
 };
 
 type UndoOutcome = Result<TransactionResult, UndoError>;
@@ -222,19 +222,19 @@ impl UndoOrRedo {
         draft.record(ExecutedOperation::named(self.name()));
         let entry = attempt.reversed(&rewound);
         let once = self.once.as_ref();
-        let publication = Publication {
+        let mut publication = Publication {
             owner: self.owner().clone(),
             once: once.map(|once| (once.key.clone(), once.digest)),
             undone: undone(attempt.versions()),
-            session: Some(OfSession {
-                reversal: Reversal {
-                    is_recorded: rewound.is_recorded(),
-                    newest: rewound.newest.clone(),
-                    entry: entry.filter(|_| store.keeps_commits()).map(Arc::new),
-                },
-                ..turn.submit(draft, true, None)
-            }),
+            in_history: true,
+            reversal: Reversal {
+                is_recorded: rewound.is_recorded(),
+                newest: rewound.newest.clone(),
+                entry: entry.filter(|_| store.keeps_commits()).map(Arc::new),
+            },
+            ..Publication::default()
         };
+        turn.sign(&mut publication, draft);
         // The history is not read between the commit and its entry.
         turn.state();
         let result = store.publish::<CommitError>(held, draft, publication);

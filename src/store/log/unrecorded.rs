@@ -9,6 +9,8 @@ use super::{FollowerId, TakenCommits};
 use crate::document::{
     Change, ChangeDetail, Changes, EditUnit, RecordedCommit, Selection, Snapshot,
 };
+use crate::store::TransactionResult;
+use crate::store::publish::Publication;
 
 /// A commit whose provenance is not recorded yet, or consecutive ones that typed one text.
 #[derive(Debug)]
@@ -34,20 +36,6 @@ pub(crate) struct UnrecordedCommit {
     pub(crate) follows_undone: bool,
     /// How many bytes its changes take.
     bytes: usize,
-}
-
-/// What a publication brings to the queue.
-#[derive(Debug)]
-pub(crate) struct ToRecord<'c> {
-    pub(crate) changes: &'c Changes,
-    pub(crate) details: Vec<ChangeDetail>,
-    pub(crate) unit: Option<&'c Arc<EditUnit>>,
-    pub(crate) selections: [Option<&'c Selection>; 2],
-    pub(crate) origin: Option<FollowerId>,
-    pub(crate) is_undo: bool,
-    /// The unit that it undoes or redoes, if all of its commits waited in the queue, and whether
-    /// that is to be in effect.
-    pub(crate) reversed_unit: Option<&'c (Arc<EditUnit>, bool)>,
 }
 
 /// The commits that wait to be recorded, in order.
@@ -116,10 +104,7 @@ impl UnrecordedCommit {
     }
 
     /// Merges the next commit of its unit into it if that goes on typing.
-    fn try_merge(&mut self, version: u64, next: &ToRecord<'_>) -> bool {
-        if !self.details.is_empty() || !next.details.is_empty() {
-            return false;
-        }
+    fn try_merge(&mut self, version: u64, next: &TransactionResult) -> bool {
         let ([change], [next_change]) = (&self.changes[..], &next.changes[..]) else {
             return false;
         };
@@ -132,7 +117,7 @@ impl UnrecordedCommit {
         }
         self.bytes = bytes(&self.changes);
         self.version = version;
-        self.selections[1] = next.selections[1].cloned();
+        self.selections[1].clone_from(&next.selection_after);
         true
     }
 }
@@ -155,19 +140,26 @@ impl UnrecordedQueue {
 
     /// Appends a commit. Returns what is no longer needed, to be dropped with no mutex locked.
     #[inline]
-    pub(super) fn push(&mut self, version: u64, commit: ToRecord<'_>) -> Vec<UnrecordedCommit> {
+    pub(super) fn push(
+        &mut self,
+        version: u64,
+        result: &TransactionResult,
+        details: Vec<ChangeDetail>,
+        publication: &Publication<'_>,
+    ) -> Vec<UnrecordedCommit> {
         let mut unneeded = Vec::new();
         self.version = version;
-        if let Some((unit, in_effect)) = commit.reversed_unit {
+        if let Some((unit, in_effect)) = &publication.reversal.newest {
             self.set_in_effect(unit, *in_effect);
             return unneeded;
         }
+        let (unit, origin) = (publication.unit, publication.session);
         // Its editor can no longer redo what it has undone.
-        let ends_redo = commit.unit.is_some();
+        let ends_redo = unit.is_some();
         while let Some(last) = self.commits.back()
             && ends_redo
             && !last.is_in_effect
-            && last.origin == commit.origin
+            && last.origin == origin
         {
             let last = self.commits.pop_back();
             self.of_first_unit = self.of_first_unit.min(self.commits.len());
@@ -197,30 +189,30 @@ impl UnrecordedQueue {
         let mut follows_undone = false;
         if let Some(last) = self.commits.back_mut() {
             follows_undone = !last.is_in_effect;
-            let is_same = commit.unit.is_some_and(|unit| last.is_of(unit));
+            let is_same = unit.is_some_and(|unit| last.is_of(unit));
+            let is_plain = !follows_undone && last.details.is_empty() && details.is_empty();
             let before = last.bytes;
-            if is_same && !follows_undone && last.try_merge(version, &commit) {
+            if is_same && is_plain && last.try_merge(version, result) {
                 self.bytes += last.bytes - before;
                 return unneeded;
             }
         }
-        let [before, after] = commit.selections;
-        let bytes = bytes(commit.changes);
+        let selections = [&result.selection_before, &result.selection_after];
+        let bytes = bytes(&result.changes);
         self.bytes += bytes;
-        let commit = UnrecordedCommit {
+        self.commits.push_back(UnrecordedCommit {
             first: version,
             version,
-            changes: commit.changes.clone(),
-            details: commit.details,
-            unit: commit.unit.cloned(),
-            selections: [before.cloned(), after.cloned()],
-            origin: commit.origin,
-            is_undo: commit.is_undo,
+            changes: result.changes.clone(),
+            details,
+            unit: unit.cloned(),
+            selections: selections.map(|it| it.clone().filter(|_| unit.is_some())),
+            origin,
+            is_undo: publication.reversal.is_recorded,
             is_in_effect: true,
             follows_undone,
             bytes,
-        };
-        self.commits.push_back(commit);
+        });
         unneeded
     }
 

@@ -524,7 +524,7 @@ impl TransactionManager {
                 true => undone(Vec::new()),
                 false => Vec::new(),
             },
-            session: None,
+            ..Publication::default()
         };
         let Some(mut turn) = turn else {
             return store.publish(held, draft, publication);
@@ -534,8 +534,9 @@ impl TransactionManager {
         let now = || store.monotonic();
         let history = &turn.state().history;
         let planned = history.enter(draft, &submission.in_history, now, unit);
-        let unit = planned.as_ref().map(PlannedEntry::unit);
-        publication.session = Some(turn.submit(draft, submission.is_in_history(), unit));
+        turn.sign(&mut publication, draft);
+        publication.in_history = submission.is_in_history();
+        publication.unit = planned.as_ref().map(PlannedEntry::unit);
         let outcome: BatchOutcome = store.publish(held, draft, publication);
         let Ok(result) = &outcome else {
             return outcome;
