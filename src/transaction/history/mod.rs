@@ -147,8 +147,6 @@ pub(super) struct UndoAttempt {
     key: Option<SmolStr>,
     /// The entries that it has tried, the newest first.
     tried: SmallVec<[Arc<HistoryEntry>; 1]>,
-    /// Where the last of them was in the stack.
-    at: usize,
     /// Those of them without an effect, after which it went on.
     passed: Vec<Arc<HistoryEntry>>,
     /// What the undo of these changes in the record.
@@ -313,7 +311,7 @@ impl History {
         let entry = match place {
             EntryPlace::New { .. } => None,
             EntryPlace::Topmost { .. } => self.undo.back(),
-            EntryPlace::Older(number) => self.undo.iter().find(|it| it.number == number),
+            EntryPlace::Older(number) => position(&self.undo, number).map(|at| &self.undo[at]),
         };
         let entry = entry.filter(|_| !is_apart);
         let unit = entry.and_then(|it| it.unit_before(version)).cloned();
@@ -367,8 +365,8 @@ impl History {
                 HistoryEventKind::Joined
             }
             EntryPlace::Older(number) => {
-                let mut older = self.undo.iter_mut();
-                if let Some(older) = older.find(|it| it.number == number) {
+                if let Some(older) = position(&self.undo, number) {
+                    let older = &mut self.undo[older];
                     Arc::make_mut(older)
                         .merge(HistoryEntry::new(unit, typed, at, inverses, result));
                     older_name.clone_from(&older.name);
@@ -420,7 +418,6 @@ impl History {
         if let Some(at) = next {
             let entry = &self.stack(attempt.direction)[at];
             attempt.tried.push(Arc::clone(entry));
-            attempt.at = at;
         }
         next.is_some()
     }
@@ -428,7 +425,7 @@ impl History {
     /// Where the entry of the scope is before the one that was tried last.
     fn next(&self, attempt: &UndoAttempt) -> Option<usize> {
         let stack = self.stack(attempt.direction);
-        let last = { attempt.last() }.and_then(|last| position(stack, last, attempt.at));
+        let last = attempt.last().and_then(|last| position(stack, last.number));
         let older = stack.range(..last.unwrap_or(stack.len()));
         { older.inspect(|_| step()) }.rposition(|entry| attempt.scope.may_have(entry))
     }
@@ -444,7 +441,7 @@ impl History {
             return before.is_some() && before == key;
         }
         let stack = self.stack_mut(*direction);
-        if let Some(at) = position(stack, last, attempt.at) {
+        if let Some(at) = position(stack, last.number) {
             Arc::make_mut(&mut stack[at]).refused = Some(key.clone());
             self.end_entry();
         }
@@ -478,7 +475,7 @@ impl History {
     ) {
         let direction = attempt.direction;
         let stack = self.stack_mut(direction);
-        let Some(entry) = position(stack, entry, attempt.at).and_then(|at| stack.remove(at)) else {
+        let Some(entry) = position(stack, entry.number).and_then(|at| stack.remove(at)) else {
             return;
         };
         self.end_entry();
@@ -525,11 +522,14 @@ impl History {
     }
 }
 
-/// Where an entry is, which was at this place before.
-fn position(stack: &Stack, entry: &HistoryEntry, before: usize) -> Option<usize> {
-    let is_it = |it: &Arc<HistoryEntry>| it.number == entry.number;
-    let is_there = stack.get(before).is_some_and(is_it).then_some(before);
-    is_there.or_else(|| { stack.iter().inspect(|_| step()) }.rposition(is_it))
+/// Where the entry with this number is. Their numbers rise in each stack: an entry that is added
+/// gets the next number, also when it comes from the other stack.
+fn position(stack: &Stack, number: u64) -> Option<usize> {
+    let found = stack.binary_search_by(|it| {
+        step();
+        it.number.cmp(&number)
+    });
+    found.ok()
 }
 
 /// Records a published undo or redo, with those without an effect before it, in the provenance of
@@ -596,7 +596,6 @@ impl UndoAttempt {
             scope,
             key,
             tried: SmallVec::new(),
-            at: 0,
             passed: Vec::new(),
             silent: SilentReversals::default(),
         }

@@ -94,7 +94,11 @@ impl History {
             false => (&mut self.undo, &mut self.redo),
         };
         let at = from.iter().rposition(is_it);
-        to.extend(at.and_then(|at| from.remove(at)));
+        if let Some(mut entry) = at.and_then(|at| from.remove(at)) {
+            self.entries += 1;
+            Arc::make_mut(&mut entry).number = self.entries;
+            to.push_back(entry);
+        }
     }
 
     /// Repeats a recorded undo or redo of one entry in the stacks. Returns whether there is such an
@@ -114,6 +118,8 @@ impl History {
         let added = record.reversed.as_ref().and_then(|it| it.added.as_ref());
         let changed = Arc::make_mut(&mut entry);
         changed.versions = smallvec![version];
+        self.entries += 1;
+        changed.number = self.entries;
         changed.added[usize::from(is_redo)].extend(added.map(|(unit, _)| Arc::clone(unit)));
         match is_redo {
             true => self.undo.push_back(entry),

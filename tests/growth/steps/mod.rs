@@ -26,7 +26,7 @@ use crate::dsl::*;
 use crate::{
     DataStore, Draft, Editor, Snapshot, StoreOptions, TransactionManager,
     document::{EditError, Mark, NodeSpec, Position, Side},
-    history::HistoryOptions,
+    history::{HistoryMode, HistoryOptions},
     schema::{AttributeSpec, NodeType, Schema, ValueType},
     steps::counted,
     transaction::{NodeOperation, Operation, TextSpan, parse_operations},
@@ -336,6 +336,36 @@ fn undo_04_the_first_place_is_found_in_one_pass_over_the_changes() {
         let changes = editor.redo().commit().unwrap().changes;
         let now = editor.store().snapshot();
         move || drop(changes.first_place(&now))
+    });
+}
+
+/// Each one was searched behind all entries of other names.
+#[test]
+fn undo_06_entries_of_a_name_are_found_among_the_others() {
+    grows_evenly_from(SIZE / 5, "entries of a name without an effect", |size| {
+        let options = HistoryOptions::new().limit(usize::MAX);
+        let options = options.group_interval(Duration::ZERO);
+        let ann = Editor::new(DataStore::new(), "ann");
+        let ann = ann.with_history(options.undo_next_effective(true));
+        let texts = ["t", "u", "v"].map(|id| text_node("text", "").with_id(id));
+        ann.execute(create(element("page", texts))).unwrap();
+        let of_form = |text: &str| {
+            let edit = transaction(&ann, [insert_text(0, "x").on(text)]);
+            edit.in_history(HistoryMode::Origin("form".into()))
+                .commit()
+                .unwrap();
+        };
+        of_form("v");
+        (0..size).for_each(|_| of_form("t"));
+        for _ in 0..size {
+            ann.execute(insert_text(0, "x").on("u")).unwrap();
+        }
+        let bob = Editor::new(ann.store().clone(), "bob");
+        bob.execute(delete_text_range(0, size).on("t")).unwrap();
+        move || {
+            assert!(ann.undo().of("form").commit().unwrap().changed);
+            assert_eq!((ann.undo_depth(), ann.redo_depth()), (size + 1, size + 1));
+        }
     });
 }
 
