@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use doclock::document::{EditError, Mark, Selection, SplitPoint, check};
 use doclock::durable::DurableOptions;
@@ -112,7 +113,7 @@ fn undo_04_a_restored_history_undoes_and_redoes_as_the_editor_would_have_done() 
         let options = kept(1 << 24).checkpoint_after([0, 3000, usize::MAX][dice.below(3)]);
         let live = memory.open(options.clone());
         page(&live);
-        let history = HistoryOptions::new().group_interval(std::time::Duration::ZERO);
+        let history = HistoryOptions::new().group_interval(Duration::ZERO);
         let before = editors(&live, &history);
         for _ in 0..dice.below(80) {
             let editor = &before[dice.below(3)];
@@ -456,6 +457,27 @@ fn undo_04_code_skipped_edits_and_other_ways_to_commit_are_not_restored() {
     assert_eq!((after.undo_depth(), after.redo_depth()), (1, 0));
     after.undo().commit().unwrap();
     assert_eq!(text(after.store()), "bcd");
+}
+
+/// The undo moves the entries to the other stack in the opposite order.
+#[test]
+fn undo_04_several_entries_that_were_undone_are_redone_after_a_restart() {
+    let memory = Memory::default();
+    let (store, ann) = begin(&memory);
+    let apart = HistoryOptions::new().group_interval(Duration::ZERO);
+    let ann = ann.with_history(apart);
+    type_in(&ann, "abcd");
+    for _ in 0..4 {
+        ann.undo().commit().unwrap();
+    }
+    let store = reopened(&memory, &store, kept(1 << 24));
+    let ann = restored(&store, "ann");
+    assert_eq!((ann.undo_depth(), ann.redo_depth()), (0, 4));
+    for redone in 1..=4 {
+        ann.redo().commit().unwrap();
+        assert_eq!((ann.undo_depth(), ann.redo_depth()), (redone, 4 - redone));
+    }
+    assert_eq!(text(&store), "abcd");
 }
 
 #[test]
