@@ -216,6 +216,42 @@ fn undo_03_a_deleted_node_behind_a_split_one_returns_behind_both_halves() {
     assert_eq!(children(&ann, "list"), format!("u{half}q"));
 }
 
+/// The half that Cat undid can no longer come back, so the list goes behind the item that it
+/// wrapped, whether the half is recorded or not.
+#[test]
+fn undo_03_a_wrapper_goes_past_what_never_comes_back() {
+    for is_recorded in [false, true] {
+        let ([ann, cat], store) = editors_of(["ann", "cat"], &["a", "b", "c"]);
+        let act = |editor: &Editor, operation: Operation| {
+            run(editor, operation);
+            if is_recorded {
+                record(&store);
+            }
+        };
+        let wrapper = (
+            element("list", []).with_id("u"),
+            element("entry", []).with_id("v"),
+        );
+        act(&ann, wrap_in_list(wrapper.0, wrapper.1).on("b"));
+        act(&ann, split_text_node(0).on("b"));
+        let half = common::children(&store.snapshot(), "v")[1].clone();
+        act(
+            &ann,
+            add_child(text_node("item", "n").with_id("n"), 0).on("u"),
+        );
+        act(&cat, insert_paragraph(0).on("n"));
+        cat.undo().commit().unwrap();
+        act(&cat, wrap_node(element("quote", []).with_id("q")).on(half));
+        ann.undo().commit().unwrap();
+        cat.undo().commit().unwrap();
+        ann.undo().commit().unwrap();
+        ann.undo().commit().unwrap();
+        assert_eq!(children(&ann, "list"), "abc");
+        cat.redo().commit().unwrap();
+        assert_eq!(children(&ann, "list"), "abuc", "recorded: {is_recorded}");
+    }
+}
+
 /// The items of the first list with their texts.
 fn shown(store: &DataStore) -> String {
     shown_in(store, "list")

@@ -206,7 +206,7 @@ impl UnrecordedQueue {
             changes: result.changes.clone(),
             details,
             unit: unit.cloned(),
-            selections: selections.map(|it| it.clone().filter(|_| unit.is_some())),
+            selections: selections.map(|it| it.as_ref().filter(|_| unit.is_some()).cloned()),
             origin,
             is_undo: publication.reversal.is_recorded,
             is_in_effect: true,

@@ -6,6 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 use std::sync::Arc;
 
+use super::forget::{Units, is_gone};
 use super::record::{Place, Record, RootWrite};
 use super::sequence::{ChildItem, Item, SequencePosition, StepTag, TextItem};
 use super::{BlockedUndo, NodeRecords, Provenance, RecordKey, ReversedRecords};
@@ -816,7 +817,7 @@ impl ProvenanceDraft<'_> {
     }
 
     /// Whether a wrapper can go from one spot in these lists to another. On its way it passes by no
-    /// place of a node that is not its own, whether that node is there or not.
+    /// place of a node that is not its own, whether that node is there or comes back one day.
     fn is_near(
         &self,
         lists: &[RecordKey],
@@ -826,7 +827,7 @@ impl ProvenanceDraft<'_> {
     ) -> bool {
         let (from, to) = (from.min(to), from.max(to));
         let is_own = |item: &ChildItem| match item {
-            ChildItem::Place { node, .. } => own.contains(node),
+            ChildItem::Place { node, .. } => own.contains(node) || self.is_gone(*node),
             ChildItem::Untouched(len) => *len == 0,
             ChildItem::Edge(_) | ChildItem::End(_) => true,
         };
@@ -840,6 +841,37 @@ impl ProvenanceDraft<'_> {
             };
             items[start..end].iter().all(is_own)
         })
+    }
+
+    /// Whether a node is out of the document for good. It may be forgotten at any time.
+    fn is_gone(&self, node: RecordKey) -> bool {
+        let units = Units(&self.base.units);
+        let may_have_nodes = || {
+            let (mut ahead, mut left) = (vec![node], MOST_WRAPPED);
+            while let Some(record) = ahead.pop().and_then(|key| self.get(key)) {
+                for item in record.children.iter() {
+                    let ChildItem::Place { node, place, .. } = *item else {
+                        if item.width() > 0 {
+                            return true;
+                        }
+                        continue;
+                    };
+                    let Some(child) = self.get(node) else {
+                        continue;
+                    };
+                    left -= 1;
+                    if left == 0 || !units.is_permanent(child.places[place].by) {
+                        return true;
+                    }
+                    if child.chosen() == place {
+                        ahead.push(node);
+                    }
+                }
+            }
+            false
+        };
+        self.get(node)
+            .is_none_or(|record| is_gone(record, &units, may_have_nodes))
     }
 
     /// Ends that nodes are held in a wrapper.

@@ -32,12 +32,14 @@ enum TagEffect {
     Never,
 }
 
-/// The units that are still referred to.
-struct Units<'p>(&'p HashMap<u64, super::UnitRecord, Secret>);
+/// The units, of which those matter that a history refers to.
+pub(super) struct Units<'p>(pub(super) &'p HashMap<u64, super::UnitRecord, Secret>);
 
 impl Units<'_> {
     fn effect_of(&self, tag: StepTag) -> TagEffect {
-        match (self.0.contains_key(&tag.unit()), tag.is_in_effect()) {
+        let unit = self.0.get(&tag.unit());
+        let is_open = unit.is_some_and(|it| Arc::strong_count(&it.unit) > 1);
+        match (is_open, tag.is_in_effect()) {
             (true, _) => TagEffect::Open,
             (false, true) => TagEffect::Always,
             (false, false) => TagEffect::Never,
@@ -62,7 +64,7 @@ impl Units<'_> {
         !matches!(self.effect_of(tag), TagEffect::Never)
     }
 
-    fn is_permanent(&self, tag: StepTag) -> bool {
+    pub(super) fn is_permanent(&self, tag: StepTag) -> bool {
         !matches!(self.effect_of(tag), TagEffect::Open)
     }
 }
@@ -352,7 +354,11 @@ impl Provenance {
 }
 
 /// Whether a node can never be in the document again, and nothing of it elsewhere.
-fn is_gone(record: &Record, units: &Units<'_>, may_have_nodes: impl Fn() -> bool) -> bool {
+pub(super) fn is_gone(
+    record: &Record,
+    units: &Units<'_>,
+    may_have_nodes: impl Fn() -> bool,
+) -> bool {
     let always = |tag: &StepTag| matches!(units.effect_of(*tag), TagEffect::Always);
     let is_removed = record.removed.iter().any(always);
     let is_open = |tag: StepTag| matches!(units.effect_of(tag), TagEffect::Open);
