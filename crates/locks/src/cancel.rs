@@ -11,10 +11,10 @@ use crate::caught::run_all;
 use crate::mailbox::Mailbox;
 use crate::sync::{Mutex, rank};
 
-/// Cancels every waiting request that carries it, at once and permanently.
+/// Cancels every waiting request that carries it, at once and permanently. Clones share their state.
 ///
-/// Clones share their state. A request that was granted before the cancellation keeps its grant. A
-/// request that carries a cancelled token fails without waiting.
+/// A request that was granted before the cancellation keeps its grant. A request that carries a
+/// cancelled token fails without waiting.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{AcquireOptions, CancelToken, LockError}};
@@ -55,11 +55,10 @@ impl CancelToken {
     /// holder.
     ///
     /// When this returns, no request that waited when it was called is still in a queue. A request
-    /// that joins at that moment may be visible there briefly; its own thread removes it. So may
-    /// one that another call is removing at that moment: of calls at the same time, each removes
-    /// the next request that is left, and none waits for another. Beyond 32 of them, in several
-    /// threads or in wakers that such calls wake, a call returns at once and leaves its part to the
-    /// others.
+    /// that joins at that moment may be visible there until its own thread removes it, and one that
+    /// another call is removing until that call has: of calls at the same time, each removes the
+    /// next request that is left, and none waits for another. Beyond 32 of them, in several threads
+    /// or in wakers that they wake, a call leaves its part to the others and returns at once.
     ///
     /// # Panics
     ///
@@ -117,19 +116,19 @@ impl CancelToken {
     /// If the token is already cancelled, calls the function at once.
     #[doc(hidden)]
     pub fn attach(&self, withdraw: impl FnOnce() + Send + 'static) -> Attached {
+        let (token, mut registration) = (self.clone(), None);
         let mut state = self.0.lock();
-        let registration = if state.cancelled {
+        if state.cancelled {
             drop(state);
             withdraw();
-            None
         } else {
             state.registrations += 1;
+            registration = Some(state.registrations);
             let number = state.registrations;
             state.requests.insert(number, Box::new(withdraw));
-            Some(number)
-        };
+        }
         Attached {
-            token: self.clone(),
+            token,
             registration,
         }
     }
@@ -137,14 +136,12 @@ impl CancelToken {
 
 impl fmt::Debug for CancelToken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (cancelled, waiting) = {
-            let state = self.0.lock();
-            (state.cancelled, state.requests.len())
-        };
-        f.debug_struct("CancelToken")
-            .field("cancelled", &cancelled)
-            .field("waiting", &waiting)
-            .finish()
+        let state = self.0.lock();
+        let (cancelled, waiting) = (state.cancelled, state.requests.len());
+        drop(state);
+        let mut token = f.debug_struct("CancelToken");
+        token.field("cancelled", &cancelled);
+        token.field("waiting", &waiting).finish()
     }
 }
 

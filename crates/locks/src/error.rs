@@ -9,7 +9,7 @@ use crate::brief::Brief;
 use crate::codes::{Retry, codes};
 use crate::id::{LockId, OwnerId};
 use crate::millis;
-use crate::show::{Millis, RequestsAhead};
+use crate::show::{Millis, Named, RequestsAhead, list};
 use crate::wait::Reason;
 
 /// The error of a request that ended without a grant. The request has no effect on the lock.
@@ -42,17 +42,16 @@ pub enum LockError {
         /// The queue bound.
         bound: usize,
     },
-    /// A request for more nodes would have closed a cycle of waits. The owner keeps the nodes that
-    /// it locked before. It may retry after it has released them.
+    /// A request for more nodes would have closed a cycle of waits. The owner keeps its earlier
+    /// nodes, and may retry after it has released them.
     #[error("deadlock: {0}")]
     Deadlock(Box<Deadlock>),
-    /// Two owners hold one node shared, and both requested it exclusively; the other request came
-    /// first. The owner keeps the nodes that it locked before. It may retry after it has released
-    /// them.
+    /// A [`Deadlock`](Self::Deadlock) of two owners: both hold one node shared, and requested it
+    /// exclusively, this one last.
     #[error("lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
-    /// A request for more nodes came from a grant that had ended: it was revoked because it
-    /// exceeded the hold limit, or released by its id.
+    /// A request for more nodes came from a grant that had exceeded the hold limit and was
+    /// revoked, or was released by its id.
     #[error("lock {id} was revoked or released before more nodes were locked{}", RevokedFor(.waiter))]
     Revoked {
         /// The id of the grant.
@@ -158,21 +157,17 @@ impl TimeoutEvidence {
 
 impl fmt::Display for TimeoutEvidence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (limit, owner) = (Millis(self.limit), Brief(&self.owner));
         write!(
             f,
-            "Lock acquisition timeout after {} for owner {}: queue position {}",
-            Millis(self.limit),
-            Brief(&self.owner),
-            self.position,
+            "Lock acquisition timeout after {limit} for owner {owner}: "
         )?;
-        if let Some(node) = &self.node {
-            write!(f, " for {node}")?;
-        }
+        write!(f, "queue position {}", self.position)?;
+        list(f, " for ", &self.node)?;
         write!(f, " behind {}", self.holder)?;
-        for (nth, entry) in self.ahead.iter().enumerate() {
-            let lead = if nth == 0 { "; ahead: " } else { ", " };
-            write!(f, "{lead}{} of {}", entry.lock_id, Brief(&entry.owner_id))?;
-        }
+        let ahead = self.ahead.iter();
+        let ahead = ahead.map(|entry| Named(&entry.lock_id, &entry.owner_id, None));
+        list(f, "; ahead: ", ahead)?;
         match self.position.saturating_sub(1 + self.ahead.len()) {
             0 => Ok(()),
             more => write!(f, " and {more} more"),
@@ -232,22 +227,20 @@ codes! { inherent CancelEvidence {
 
 /// The error of a failed release. The lock is unchanged.
 ///
-/// The first release of a revoked grant returns [`Revoked`](Self::Revoked). Every later one
-/// returns [`Mismatch`](Self::Mismatch) if another grant is held, and otherwise
-/// [`NotHeld`](Self::NotHeld). A grant that another caller released by its id has these two from
-/// the first release on.
+/// The first release of a revoked grant returns [`Revoked`](Self::Revoked). A later one, and each
+/// of a grant that another caller released by its id, returns [`Mismatch`](Self::Mismatch) if
+/// another grant is held, and otherwise [`NotHeld`](Self::NotHeld).
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The grant was already released, its revocation was already reported, or the id was never
-    /// granted. No other grant is held.
+    /// The grant has ended, as a release has reported, or the id was never granted. No other grant
+    /// is held.
     #[error("lock {id} is not held")]
     NotHeld {
         /// The given id.
         id: LockId,
     },
-    /// The grant was already released, its revocation was already reported, or the id was never
-    /// granted. Another grant is held.
+    /// As [`NotHeld`](Self::NotHeld), but another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
         /// The id of the grant that is held.
@@ -255,10 +248,8 @@ pub enum ReleaseError {
         /// The given id.
         got: LockId,
     },
-    /// The grant was revoked because it exceeded the hold limit. There is nothing left to release.
-    ///
-    /// Returned once for each grant. The lock remembers the latest 256 revoked grants whose release
-    /// has not been called.
+    /// The grant was revoked because it exceeded the hold limit. Returned once for each grant: the
+    /// lock remembers the latest 256 revoked grants whose release has not been called.
     #[error("lock {id} was revoked{} before its release: it exceeded the hold limit", RevokedFor(.waiter))]
     Revoked {
         /// The id of the grant.
@@ -283,20 +274,18 @@ codes! { inherent ReleaseError {
 
 /// The error of a transaction that could not begin under a lock that is held by id.
 ///
-/// A revoked grant has no error of its own here: it is [`NotHeld`](Self::NotHeld), or
-/// [`Mismatch`](Self::Mismatch) if another grant is held. Its release returns
-/// [`ReleaseError::Revoked`] once.
+/// A revoked grant is [`NotHeld`](Self::NotHeld), or [`Mismatch`](Self::Mismatch) if another grant
+/// is held. Its release returns [`ReleaseError::Revoked`] once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum JoinError {
-    /// The grant was released or revoked, or the id was never granted. The document lock is not
-    /// held.
+    /// The grant was released or revoked, or the id was never granted. The lock is not held.
     #[error("lock {id} is not held")]
     NotHeld {
         /// The given id.
         id: LockId,
     },
-    /// The grant was released or revoked, or the id was never granted. Another grant is held.
+    /// As [`NotHeld`](Self::NotHeld), but another grant is held.
     #[error("Lock ID mismatch: expected {expected}, got {got}")]
     Mismatch {
         /// The id of the grant that is held.

@@ -31,14 +31,13 @@ pub struct LockInfo {
     /// How long it has been held, by the store's clock.
     #[serde(with = "millis::duration")]
     pub held_for: Duration,
-    /// Whether `held_for` is only a lower bound. Of the holds that begin without a wait, one in 64
-    /// is measured from its start; the others begin here when another thread first inspected the
-    /// hold or waited for it. [`LockStats::hold`](super::LockStats::hold) lists when every hold is
-    /// measured.
+    /// Whether `held_for` is only a lower bound, from the moment when another thread first
+    /// inspected the hold or waited for it. [`LockStats::hold`](super::LockStats::hold) lists which
+    /// holds are measured from their start.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
-    /// Whether it was granted to a task that was not polled since then. So the task does not know
-    /// that it holds the lock, and usually waits for something else (a *futurelock*).
+    /// Whether it was granted to a task that was not polled since then: the task does not know that
+    /// it holds the lock, and usually waits for something else (a *futurelock*).
     #[serde(skip_serializing_if = "Not::not")]
     pub untaken: bool,
     /// The label of the request.

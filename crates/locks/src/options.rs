@@ -66,9 +66,7 @@ pub type RequestLimit = Option<Option<Duration>>;
 /// The limit of the lock.
 pub(super) const OF_THE_LOCK: RequestLimit = None;
 
-/// Options of a new lock.
-///
-/// A store configures its lock in the same way, with methods of
+/// Options of a new lock. A store configures its lock in the same way, with methods of
 /// `StoreOptions`.
 ///
 /// ```
@@ -147,8 +145,8 @@ impl LockOptions {
         self
     }
 
-    /// Bounds the number of waiting requests. A full queue rejects the next request at once. There
-    /// is no bound by default.
+    /// Bounds the number of waiting requests: a full queue rejects the next one at once. There is no
+    /// bound by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
@@ -167,19 +165,17 @@ impl LockOptions {
     /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default. A
     /// single request sets its own with [`AcquireOptions::hold_limit`].
     ///
-    /// One thread of the process checks the limits of all locks while requests wait; it starts with
-    /// the first of them. If the machine starts no thread, the next request or grant tries again.
+    /// One thread of the process checks the limits of all locks, from the first request that waits
+    /// on. If the machine starts no thread, the next request or grant tries again.
     pub fn hold_limit(mut self, limit: Duration) -> Self {
         self.hold_limit = Some(limit);
         self
     }
 
-    /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. They are not
-    /// recorded by default.
+    /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]; none by default.
     ///
-    /// A recorded request takes about 150 bytes. Every hold is measured then, so every grant reads
-    /// the clock and every release locks the mutex of the lock: the cost is in
-    /// `crates/bench/LOG.md`, "Diagnostics".
+    /// A recorded request takes about 150 bytes. Every hold is measured then: a grant reads the
+    /// clock and a release locks the mutex of the lock (`crates/bench/LOG.md`, "Diagnostics").
     ///
     /// [`FifoLock::timeline`]: super::FifoLock::timeline
     pub fn timeline(mut self, requests: usize) -> Self {
@@ -187,22 +183,22 @@ impl LockOptions {
         self
     }
 
-    /// Reports holds that last longer than the threshold: while they last if a request waits,
+    /// Reports holds that last longer than the threshold in
+    /// [`FifoLock::reports`](super::FifoLock::reports): while they last if a request waits,
     /// otherwise when they end. They are not reported by default.
     ///
-    /// [`FifoLock::reports`](super::FifoLock::reports) has the reports. Each hold is reported once,
-    /// but not while its holder waits for more nodes. Every hold is measured then, as with a
-    /// [timeline](Self::timeline). One thread of the process looks for long holds while requests
-    /// wait, so neither the holder nor a waiter needs to do anything. It looks at the threshold, or
-    /// up to 1/32 of the shortest threshold later; up to 1 ms later if that is more.
+    /// Each hold is reported once, but not while its holder waits for more nodes. Every hold is
+    /// measured then, as with a [timeline](Self::timeline). One thread of the process looks for
+    /// long holds while requests wait: at the threshold, or up to 1/32 of the shortest threshold
+    /// later; up to 1 ms later if that is more.
     pub fn report_holds(mut self, longer_than: Duration) -> Self {
         self.reports.holds = Some(longer_than);
         self
     }
 
-    /// Reports waits that last longer than the threshold, as
-    /// [`report_holds`](Self::report_holds) does. Of the waits with one cause, the first is
-    /// reported. The cause is a holder that waits for nothing itself, or what closes the lock.
+    /// Reports waits that last longer than the threshold, as [`report_holds`](Self::report_holds)
+    /// does: the first of those with one cause, a holder that waits for nothing itself, or what
+    /// closes the lock.
     pub fn report_waits(mut self, longer_than: Duration) -> Self {
         self.reports.waits = Some(longer_than);
         self
@@ -243,12 +239,11 @@ impl AcquireOptions {
         self.timeout(Duration::ZERO)
     }
 
-    /// Limits how long this request may hold the lock, in place of the hold limit of the lock.
+    /// Limits how long this request may hold the lock, in place of the hold limit of the lock, which
+    /// may be shorter or longer.
     ///
-    /// The timeout bounds the wait before the grant; the hold limit bounds the hold after it. A
-    /// holder that exceeds the limit while requests wait is revoked, as with
-    /// `StoreOptions::hold_limit`. The limit may be shorter or
-    /// longer than that of the lock. It counts from the first grant, also for a transaction on
+    /// A holder that exceeds the limit while requests wait is revoked, as with
+    /// `StoreOptions::hold_limit`. The limit counts from the first grant, also for a transaction on
     /// nodes that locks more nodes later. A [`KeyedLock`](super::keyed::KeyedLock) ignores it, and
     /// so does a request of a holder of nodes for more.
     ///
@@ -280,8 +275,7 @@ impl AcquireOptions {
         self
     }
 
-    /// Rejects the request at once if `bound` requests wait already. The smaller of this bound and
-    /// the lock's own applies.
+    /// Rejects the request at once if `bound` requests wait already, or as many as the lock allows.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
@@ -294,9 +288,8 @@ impl AcquireOptions {
     }
 
     /// Sets the priority. The request overtakes waiting requests of lower priority, each of them
-    /// only as often as `StoreOptions::overtaking_bound`
-    /// allows. Requests of one priority are granted in FIFO order, and a holder is never
-    /// interrupted.
+    /// only as often as `StoreOptions::overtaking_bound` allows. Requests of one priority are
+    /// granted in FIFO order, and a holder is never interrupted.
     ///
     /// ```
     /// use doclock::{DataStore, lock::{AcquireOptions, Priority}};
@@ -316,11 +309,8 @@ impl AcquireOptions {
     /// By default, a thread that has executed an operation batch also executes queued batches
     /// before it returns, as many as `StoreOptions::batch_limit` allows. A thread that has
     /// committed a transaction on nodes publishes waiting ones in the same way. With this option it
-    /// wakes the next waiter instead. It suits threads that must not be delayed, such as a
-    /// rendering thread.
-    ///
-    /// Another thread may still execute the batch of this request. If the calling thread slept
-    /// meanwhile, it may wake one other thread before it returns.
+    /// wakes the next waiter instead, which suits a rendering thread. Another thread may still
+    /// execute its batch; if the calling thread slept meanwhile, it may wake one other thread.
     pub fn without_combining(mut self) -> Self {
         self.without_combining = true;
         self
@@ -329,9 +319,9 @@ impl AcquireOptions {
     /// Allows another thread to execute an operation batch with code, as it may execute pure data.
     ///
     /// Without this option, operations with code and before-hooks run in the thread that submits
-    /// the batch. With it they may run in any thread that executes batches on the same store. Then
-    /// the code must not wait for another thread: that thread could be the one that runs the code.
-    /// It must not request locks that the other thread may hold either; such a request fails with
+    /// the batch; with it in any thread that executes batches on the same store. Then the code must
+    /// not wait for another thread, which could be the one that runs the code. Nor may it request
+    /// locks that the other thread may hold: such a request fails with
     /// [`LockError::Reentrant`](super::LockError::Reentrant).
     ///
     /// ```
@@ -349,10 +339,9 @@ impl AcquireOptions {
 
     /// Does not bind the guard or the transaction to the calling thread.
     ///
-    /// A guard and a transaction are bound to the thread that acquires them. If that thread
-    /// requests the lock again, the request fails at once, because the thread would wait for
-    /// itself. A guard or a transaction that moves to another thread stays bound to the first one,
-    /// so it should be unbound. A grant that is held by its id is not bound.
+    /// If the thread to which they are bound requests the lock again, the request fails at once: the
+    /// thread would wait for itself. A guard or a transaction that moves to another thread stays
+    /// bound to the first one, so it should be unbound. A grant that is held by its id is not bound.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self

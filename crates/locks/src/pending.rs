@@ -26,8 +26,8 @@ use crate::wait::{WaiterKind, blocking};
 ///
 /// # Cancel safety
 ///
-/// If the future is dropped, the request leaves its queue. A grant that was not taken is released.
-/// Nodes that were granted to a guard that requested more of them stay with that guard.
+/// If the future is dropped, the request leaves its queue. A grant that was not taken is released;
+/// nodes that a guard requested beside its others stay with that guard.
 ///
 /// ```
 /// use std::time::Duration;
@@ -151,8 +151,8 @@ impl<R> PendingRequest<'_, R> {
         self
     }
 
-    /// Sets all options at once, and replaces those that were set before. It is for options that
-    /// have no method here, such as the [priority](AcquireOptions::priority).
+    /// Replaces all options, also by those without a method here, such as the
+    /// [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.context.options = options;
         self
@@ -164,8 +164,8 @@ impl<R> PendingRequest<'_, R> {
 }
 
 impl<'a, R: NodesInstead> PendingRequest<'a, R> {
-    /// Requests the nodes of a scope instead of the whole document. A request for a transaction
-    /// has this option. The other options stay as they are.
+    /// Requests the nodes of a scope instead of the whole document, for a transaction. The other
+    /// options stay as they are.
     pub fn on(self, scope: impl Into<Scope>) -> PendingRequest<'a, R::OnNodes> {
         PendingRequest {
             request: self.request.on_nodes(scope.into()),
@@ -182,10 +182,9 @@ impl<'a, R: LockRequest + 'a> PendingRequest<'a, R> {
     /// # Errors
     ///
     /// [`LockError`](crate::LockError), except for a limiter and a join, which have error types of
-    /// their own; nothing is granted then. It is the same in a task, with two differences:
-    /// [`NoKeeper`](crate::LockError::NoKeeper) is an error of tasks alone, and a task that
-    /// requests again what it holds waits until its timeout, at a keyed lock for ever if it has
-    /// none, instead of getting [`Reentrant`](crate::LockError::Reentrant).
+    /// their own; nothing is granted then. [`NoKeeper`](crate::LockError::NoKeeper) is an error of
+    /// tasks alone. [`Reentrant`](crate::LockError::Reentrant) is one of threads: a task that
+    /// requests again what it holds waits until its timeout, at a keyed lock for ever without one.
     #[inline]
     pub fn wait(mut self) -> Result<R::Granted, R::Error> {
         match self.request.try_grant(&self.context).transpose() {

@@ -67,19 +67,17 @@ pub(super) struct Recorder {
 
 impl Recorder {
     pub(super) fn stats(&self, now: MonotonicTime) -> RequestStats {
-        let revocations = self.revocations.list(now);
-        let revocations = revocations.map(|(revocation, revoked_for)| Revocation {
-            revoked_for,
-            ..revocation.clone()
-        });
-        let [wait, hold] = self.durations.summaries(&self.counts);
-        RequestStats {
-            counters: self.counts,
-            last_revocations: revocations.collect(),
-            wait,
-            hold,
-            ..RequestStats::default()
+        let mut stats = RequestStats::default();
+        for (revocation, revoked_for) in self.revocations.list(now) {
+            let revocation = revocation.clone();
+            stats.last_revocations.push(Revocation {
+                revoked_for,
+                ..revocation
+            });
         }
+        stats.counters = self.counts;
+        [stats.wait, stats.hold] = self.durations.summaries(&self.counts);
+        stats
     }
 }
 
@@ -102,10 +100,10 @@ impl Durations {
     /// Summarizes the waits of granted requests, including immediate grants, and the holds.
     pub(super) fn summaries(&self, counts: &LockCounters) -> [DurationSummary; 2] {
         let grants = counts.total_acquisitions;
-        let waited = self.wait.count().min(grants);
+        let at_once = grants.saturating_sub(self.wait.count());
         let ended = counts.total_releases + counts.total_revocations;
         [
-            self.wait.summary(grants, grants - waited),
+            self.wait.summary(grants, at_once),
             self.hold.summary(ended, 0),
         ]
     }
@@ -132,10 +130,9 @@ pub struct LockStats {
     pub wait: DurationSummary,
     /// The hold of the grants that ended, from grant to release or revocation.
     ///
-    /// Of the holds that began without a wait, one in 64 is measured and counts for all of them. A
-    /// hold is also measured if its request waited, or if another request waited for it or a thread
-    /// inspected it: from that moment on. With a timeline, reports of long holds or a manual clock,
-    /// every hold is measured.
+    /// Of the holds that began without a wait, one in 64 is measured and counts for all. A hold is
+    /// also measured if its request waited, or from when another request waited for it or a thread
+    /// inspected it. With a timeline, reports of long holds or a manual clock, each is measured.
     pub hold: DurationSummary,
     /// The number of requests that wait now.
     pub queue_length: usize,
@@ -169,13 +166,11 @@ pub(super) fn write_counts(
 
 impl fmt::Display for LockStats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let waiting = ("waiting now", self.queue_length as u64);
-        write_counts(f, self, &[waiting])?;
+        write_counts(f, self, &[("waiting now", self.queue_length as u64)])?;
         write_durations(f, &self.wait, &self.hold)?;
-        writeln!(f)?;
         match &self.current_lock {
-            Some(holder) => write!(f, "held by       {holder}")?,
-            None => f.write_str("held by       no owner")?,
+            Some(holder) => write!(f, "\nheld by       {holder}")?,
+            None => f.write_str("\nheld by       no owner")?,
         }
         write_revocations(f, &self.last_revocations)
     }
@@ -220,11 +215,10 @@ impl fmt::Display for Revocation {
 }
 
 /// How requests ended, how long they waited and held, and what they do now: those for a whole lock,
-/// or those for nodes. All of one moment.
+/// or those for nodes, all of one moment. A request for any number of nodes counts once, and so do
+/// its release and its revocation.
 ///
-/// A request for nodes counts once, however many they are: its release and its revocation are of
-/// all nodes of the owner. Serializes in camelCase with durations in milliseconds, and prints as a
-/// table.
+/// Serializes in camelCase with durations in milliseconds, and prints as a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -251,8 +245,7 @@ pub struct RequestStats {
     /// The number of requests that wait now: in the queue of the lock, or for nodes. A request for
     /// nodes that is still in the queue of the lock counts there.
     pub waiting: usize,
-    /// The number of nodes that have an entry in the table now. The nodes of a single owner need
-    /// none.
+    /// The number of nodes in the table now. The nodes of a single owner need no entry there.
     #[serde(skip_serializing_if = "is_zero")]
     pub entries: u64,
 }
@@ -281,8 +274,7 @@ fn write_revocations(f: &mut fmt::Formatter<'_>, revocations: &[Revocation]) -> 
     revocations.try_for_each(|revocation| write!(f, "\nrevoked       {revocation}"))
 }
 
-/// A cycle that a refused request would have closed. It stays in the statistics, also if the
-/// program ignores the error of the request.
+/// A cycle that a refused request would have closed, also if the program ignores its error.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -302,7 +294,11 @@ impl RefusedDeadlock {
 impl fmt::Display for RefusedDeadlock {
     /// Formats as the [`Deadlock`] and the time since its refusal, in one line.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ago = Millis(self.refused_for);
-        write!(f, "{}, refused {ago} ago", self.deadlock)
+        write!(
+            f,
+            "{}, refused {} ago",
+            self.deadlock,
+            Millis(self.refused_for)
+        )
     }
 }

@@ -14,10 +14,9 @@ use crate::millis;
 /// [`LockOptions::timeline`](super::LockOptions::timeline) turns on.
 ///
 /// Serializes in camelCase, with `beganAt` in whole milliseconds since 1970 and durations in
-/// milliseconds, and deserializes from the same form. Durations are exact to a nanosecond up to 99
-/// days, in JSON if the feature `float_roundtrip` of serde_json is on. The tool `doclock` makes a
-/// page of a file with the JSON: `doclock timeline FILE --html OUT`. `doclock::diagnostics` makes
-/// tracks or a Chrome trace of a timeline.
+/// milliseconds, and deserializes from that. Durations are exact to a nanosecond up to 99 days, in
+/// JSON if the feature `float_roundtrip` of serde_json is on. `doclock timeline FILE --html OUT`
+/// makes a page of the JSON, and `doclock::diagnostics` tracks or a Chrome trace of a timeline.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
