@@ -4,16 +4,17 @@
 //! waits here. A thread ends its own wait. The wait of a task is ended by the
 //! [keeper](super::keeper), with the same code.
 
+use std::future::poll_fn;
 use std::io;
-use std::pin::{Pin, pin};
+use std::mem::take;
+use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
 use super::keeper::{KeeperSlot, Kept};
-use super::mailbox::{ClockListener, Recipient};
+use super::mailbox::{ClockListener, Mailbox, Recipient};
 use super::{CancelToken, LockCounters, LockError, LockInfo, TimeoutEvidence};
 use crate::caught::catch;
 use crate::id::OwnerId;
@@ -27,7 +28,7 @@ pub trait WaitQueue: Send + Sync + 'static {
     /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
     /// wait of the same holder. A token withdraws a request without its mutex, so a withdrawal can
     /// come after its wait is over.
-    type Ticket: Copy + Send + Unpin + 'static;
+    type Ticket: Copy + Send + 'static;
 
     /// Returns the number of the request or the key for which it waits, for reports.
     fn waits_for(_: Self::Ticket) -> u64 {
@@ -84,12 +85,11 @@ pub struct Look<'a, T> {
 impl<T> Look<'_, T> {
     /// Looks at one wait, if it is that of a task.
     pub fn at(&mut self, ticket: T, task: Option<WaitDeadline>) {
-        match task.flatten() {
-            None => {}
-            Some((limit, deadline)) if self.clock.until(deadline).is_none() => {
-                self.overdue.push((ticket, limit));
+        if let Some((limit, deadline)) = task.flatten() {
+            match self.clock.until(deadline) {
+                None => self.overdue.push((ticket, limit)),
+                Some(_) => self.again_at(deadline),
             }
-            Some((_, deadline)) => self.again_at(deadline),
         }
     }
 
@@ -219,13 +219,28 @@ impl WaiterKind {
         if let Some(deadline) = wait.keeper_looks {
             call_keeper(queue, deadline);
         }
-        if self == Self::Task {
-            return TaskWait::begin(queue, waiter, cancel, wait).await;
+        let (ticket, clock, mailbox) = (wait.ticket, queue.clock(), waiter.mailbox());
+        // From here on, a panic of a task leaves the queue too.
+        let task = (self == Self::Task).then(|| TaskWait {
+            queue: &**queue,
+            mailbox,
+            ticket,
+            is_over: false,
+        });
+        let _attached = cancel.map(|token| {
+            let queue = Arc::clone(queue);
+            token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
+        });
+        if let Some(mut task) = task {
+            if let Some((limit, _)) = wait.deadline.filter(|(limit, _)| limit.is_zero()) {
+                queue.withdraw(ticket, Reason::Expired(limit));
+            }
+            // It spins only before it first waits.
+            let outcome = poll_fn(|context| mailbox.poll(take(&mut wait.spins), context)).await;
+            task.is_over = true;
+            return outcome;
         }
-        let ticket = wait.ticket;
-        let _attached = cancel.map(|token| attach(token, queue, ticket));
         let _noted = Waits::in_queue(queue, Q::waits_for(ticket));
-        let clock = queue.clock();
         let _listener = wait.deadline.filter(|_| clock.is_manual()).map(|_| {
             let listener = Arc::new(ClockListener(Arc::clone(waiter)));
             clock.listen(&listener);
@@ -233,10 +248,10 @@ impl WaiterKind {
         });
         loop {
             let deadline = wait.deadline.map(|(_, deadline)| deadline);
-            if let Some(outcome) = waiter.mailbox().wait_until(wait.spins, clock, deadline) {
+            let spins = take(&mut wait.spins);
+            if let Some(outcome) = mailbox.wait_until(spins, clock, deadline) {
                 return outcome;
             }
-            wait.spins = 0;
             if let Some((limit, _)) = wait.deadline.take() {
                 // Whatever the outcome will be, it is on its way.
                 queue.withdraw(ticket, Reason::Expired(limit));
@@ -264,63 +279,19 @@ pub fn blocking<T>(code: impl Future<Output = T>) -> T {
     }
 }
 
-fn attach<Q: WaitQueue>(token: &CancelToken, queue: &Arc<Q>, ticket: Q::Ticket) -> Attached {
-    let queue = Arc::clone(queue);
-    token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
-}
-
-/// The wait of a task, until its outcome. On drop, the request leaves the queue, or ends the grant
+/// The wait of a task. On drop before its outcome, the request leaves the queue, or ends the grant
 /// that it has got.
-struct TaskWait<Q: WaitQueue, W: Recipient> {
-    queue: Arc<Q>,
-    waiter: Arc<W>,
+struct TaskWait<'a, Q: WaitQueue, O: Send + 'static> {
+    queue: &'a Q,
+    mailbox: &'a Mailbox<O>,
     ticket: Q::Ticket,
-    _attached: Option<Attached>,
-    spins: u32,
     is_over: bool,
 }
 
-impl<Q: WaitQueue, W: Recipient> TaskWait<Q, W> {
-    fn begin(
-        queue: &Arc<Q>,
-        waiter: &Arc<W>,
-        cancel: Option<&CancelToken>,
-        wait: Wait<Q::Ticket>,
-    ) -> Self {
-        let ticket = wait.ticket;
-        // From here on, a panic leaves the queue too.
-        let mut this = Self {
-            queue: Arc::clone(queue),
-            waiter: Arc::clone(waiter),
-            ticket,
-            _attached: None,
-            spins: wait.spins,
-            is_over: false,
-        };
-        this._attached = cancel.map(|token| attach(token, queue, ticket));
-        if let Some((limit, _)) = wait.deadline.filter(|(limit, _)| limit.is_zero()) {
-            queue.withdraw(ticket, Reason::Expired(limit));
-        }
-        this
-    }
-}
-
-impl<Q: WaitQueue, W: Recipient> Future for TaskWait<Q, W> {
-    type Output = W::Outcome;
-
-    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<W::Outcome> {
-        // It spins only before it first waits.
-        let spins = std::mem::take(&mut self.spins);
-        let outcome = self.waiter.mailbox().poll(spins, context);
-        self.is_over = outcome.is_ready();
-        outcome
-    }
-}
-
-impl<Q: WaitQueue, W: Recipient> Drop for TaskWait<Q, W> {
+impl<Q: WaitQueue, O: Send + 'static> Drop for TaskWait<'_, Q, O> {
     fn drop(&mut self) {
         if !self.is_over {
-            self.waiter.mailbox().forget_task();
+            self.mailbox.forget_task();
             // The last step, because it may drop a key of a user, which may panic.
             self.queue.abandon(self.ticket);
         }
