@@ -14,7 +14,7 @@ use super::keyed::{HeldKey, KeyedStats};
 use super::limiter::LimiterSnapshot;
 use super::node::{NodeWait, RefusedDeadlock};
 use super::shared::LockShared;
-use super::state::{LockState, MembersPage, PAGE};
+use super::state::{MembersPage, PAGE};
 use super::{FifoLock, LockInfo, QueueEntry, RequestStats};
 use crate::brief::Brief;
 use crate::caught::dispose;
@@ -28,8 +28,8 @@ use crate::threads::{LockName, ThreadInfo};
 /// The holders and the waiters of a lock, and which of them wait for which.
 ///
 /// The counters, the first 32 holders and the first 32 waiters are of one moment. The rest is read
-/// page by page, so that a long queue blocks no request: it may have left or joined since. A
-/// request that waits during the whole read is listed once and in order.
+/// page by page, so that a long queue blocks no request: some of it may have left or joined since.
+/// A request that waits during the whole read is listed once and in order.
 ///
 /// Serializes in camelCase, with durations in milliseconds. [`Display`](fmt::Display) prints a line
 /// for each holder and each waiter.
@@ -39,13 +39,13 @@ use crate::threads::{LockName, ThreadInfo};
 pub struct LockReport {
     /// The holder, or the holders of nodes in the order of their requests.
     pub holders: Vec<HeldLock>,
-    /// What has closed the lock, if it is closed: then its queue waits. A store closes its lock
-    /// while a lossless subscriber (`lossless subscriber`) has too much to read, or the journal
-    /// (`disk`) too much to write. The time counts from then on, or from the end of the last hold.
+    /// What has closed the lock: its queue waits. A store closes its lock while a lossless
+    /// subscriber (`lossless subscriber`) has too much to read, or the journal (`disk`) too much to
+    /// write. The time counts from then on, or from the end of the last hold.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub closed_by: Option<LockInfo>,
-    /// The requests that wait for nodes, in the order of their first requests. Then the requests
-    /// in the queue of the lock, in the order in which they would be granted.
+    /// The requests that wait for nodes, in the order of their first requests, then those in the
+    /// queue of the lock, in the order in which they would be granted.
     pub waiters: Vec<WaitingRequest>,
     /// The requests for the whole lock.
     pub document: RequestStats,
@@ -91,9 +91,8 @@ pub struct HeldLock {
     /// Whether a transaction is open under the grant. Then the id of the grant does not release it.
     #[serde(skip_serializing_if = "Not::not")]
     pub in_transaction: bool,
-    /// The thread that began the transaction under it, or else that requested it, wherever its
-    /// guard is now. `None` for the request of a task, for a grant that is held by its id, and for
-    /// a thread that has ended.
+    /// The thread that began the transaction under it, or else that requested it. `None` for the
+    /// request of a task, for a grant that is held by its id, and for a thread that has ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadInfo>,
     /// Whether that thread has ended.
@@ -106,8 +105,8 @@ pub struct HeldLock {
     /// Empty for the whole lock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<(NodeId, LockMode)>,
-    /// How many nodes are locked, with intentions on their ancestors. A holder that is alone has no
-    /// intentions yet. Zero for the whole lock.
+    /// How many nodes are locked, with intentions on their ancestors, which a holder that is alone
+    /// does not have yet. Zero for the whole lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub node_count: usize,
     /// Whether it is a grant of nodes, also of none.
@@ -183,11 +182,9 @@ pub struct WaitingRequest {
     /// For how many nodes it waits, with intentions on their ancestors. Zero for the whole lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub node_count: usize,
-    /// At most [`WaitingRequest::BLOCKERS`] of the grants and requests for which it waits.
-    ///
-    /// The grants come first: the holder of the lock, all holders of nodes if it waits for the
-    /// whole lock, or the holders of nodes in a conflicting mode. Of the requests in its queue it
-    /// is only the one directly ahead, which waits for the others.
+    /// At most [`WaitingRequest::BLOCKERS`] of the grants and requests for which it waits. First
+    /// the grants: the holder of the lock, all holders of nodes if it waits for the whole lock, or
+    /// those in a conflicting mode. Of its queue only the request directly ahead.
     pub blocked_by: Vec<LockId>,
 }
 
@@ -199,11 +196,9 @@ impl WaitingRequest {
 impl fmt::Display for WaitingRequest {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.request.fmt(f)?;
-        if self.waits_for.is_empty() {
-            return Ok(());
-        }
         list(f, " for ", &self.waits_for)?;
-        list(f, " behind ", &self.blocked_by)
+        let behind = self.blocked_by.iter();
+        list(f, " behind ", behind.filter(|_| !self.waits_for.is_empty()))
     }
 }
 
@@ -242,34 +237,26 @@ impl FifoLock {
     /// ```
     pub fn diagnostics(&self) -> LockReport {
         let mut ahead = None;
-        let ((totals, members), queued) = self.0.read_queue(
-            |state| {
-                let closed_by = state.closed_by();
-                let totals = (state.request_stats(), state.last_deadlocks(), closed_by);
-                (totals, state.members_page(None))
-            },
+        let ((report, first), queued) = self.0.read_queue(
+            |state| (state.totals(), state.members_page(None)),
             |state, at| {
                 let waiting = state.waits_in_queue(at, ahead);
                 ahead = Some(waiting.request.lock_id);
                 waiting
             },
         );
-        let ([document, nodes], deadlocks, closed_by) = totals;
-        let mut members = self.all_members(members);
+        let (holders, mut waiters) = self.all_members(first);
         if queued.len() > PAGE {
             // Requests that have left the queue between two pages wait for their nodes.
-            members.waiters.extend(self.members().1);
+            waiters.extend(self.members().1);
         }
+        waiters.extend(queued);
         let mut listed = HashSet::new();
-        let waiters = members.waiters.into_iter().chain(queued);
-        let waiters = waiters.filter(|waits| listed.insert(waits.request.lock_id));
+        waiters.retain(|waits| listed.insert(waits.request.lock_id));
         LockReport {
-            holders: members.holders,
-            closed_by,
-            waiters: waiters.collect(),
-            document,
-            nodes,
-            deadlocks,
+            holders,
+            waiters,
+            ..report
         }
     }
 
@@ -278,18 +265,21 @@ impl FifoLock {
     #[doc(hidden)]
     pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
         let first = self.0.step_fair(|state| state.members_page(None));
-        let mut members = self.all_members(first);
-        members.holders.retain(|held| held.is_of_nodes);
-        (members.holders, members.waiters)
+        let (mut holders, waiters) = self.all_members(first);
+        holders.retain(|held| held.is_of_nodes);
+        (holders, waiters)
     }
 
     /// Reads the rest of the members page by page.
-    fn all_members(&self, mut members: MembersPage) -> MembersPage {
-        while let Some(last) = members.next {
-            let page = |state: &mut LockState| state.members_page(Some(last));
-            members.extend(self.0.step_fair(page));
+    fn all_members(&self, first: MembersPage) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
+        let (mut holders, mut waiters, mut next) = first;
+        while next.is_some() {
+            let (more, waiting, after) = self.0.step_fair(|state| state.members_page(next));
+            holders.extend(more);
+            waiters.extend(waiting);
+            next = after;
         }
-        members
+        (holders, waiters)
     }
 }
 

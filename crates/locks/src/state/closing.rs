@@ -28,13 +28,13 @@ impl LockState {
             return None;
         }
         closing.change = change;
-        if let Some(mut closed) = closing.by.take() {
+        if let Some(closed) = closing.by.take() {
             // A request that has come since then has a later number.
             let began = closed.grant.id().number;
             if self.requests > began || !self.queue.is_empty() {
                 // A commit that closes the lock may hold the session of an editor, which code that
                 // sees reports may use.
-                self.observe_opening(&mut closed, by.is_none());
+                self.observe_opening(&closed, by.is_none());
             }
         }
         let Some((owner, call_site)) = by else {
@@ -84,10 +84,5 @@ impl LockState {
     #[inline]
     pub(super) fn closed(&self) -> Option<&LockHolder> {
         self.closing.as_ref()?.by.as_ref()
-    }
-
-    /// Returns who closes the lock.
-    pub(crate) fn closed_by(&self) -> Option<LockInfo> {
-        Some(self.closed()?.info(self.now))
     }
 }

@@ -46,21 +46,17 @@ impl LockState {
         if !self.had_limits {
             return;
         }
-        if self.held {
-            let overdue = self.holder.more.overdue;
-            let overdue =
-                overdue.filter(|overdue| has_passed(overdue.at) && !self.holder.more.sealed);
-            if let Some(overdue) = overdue.filter(|_| self.holders_delay_queue()) {
-                self.revoke(self.holder.grant.id(), overdue);
-            }
-        } else {
-            // The nodes of one may go to another that delays fewer requests.
-            while let Some(&(number, overdue, _)) = self
-                .delaying()
-                .iter()
-                .find(|(_, overdue, sealed)| !sealed && has_passed(overdue.at))
-            {
-                self.revoke(self.id(number), overdue);
+        let first = |state: &Self| {
+            let mut delaying = state.delaying();
+            delaying.find(|(_, overdue, sealed)| !sealed && has_passed(overdue.at))
+        };
+        while let Some((id, overdue, _)) = first(self) {
+            let was_held = self.held;
+            self.revoke(id, overdue);
+            // The nodes of one may go to another that delays fewer requests. A holder of the whole
+            // lock begins to hold it now.
+            if was_held || self.held {
+                break;
             }
         }
         if let Some(due) = self.due(has_passed) {
@@ -81,12 +77,13 @@ impl LockState {
         let Some(hold) = self.hold_of(id) else {
             return;
         };
-        let (is_released_by_id, info) = (hold.is_released_by_id(), hold.info(now));
-        if is_released_by_id {
+        let (holder, joined) = (hold.info(now), hold.more.joined);
+        // A transaction learns of its revocation by itself.
+        if !hold.source.transaction && !joined.is_some_and(|joined| joined.last) {
             self.remember_revocation(id);
         }
         let revocation = Revocation {
-            holder: info,
+            holder,
             hold_limit: overdue.limit(),
             waiter: self.first_delayed_by(id.number).map(Box::new),
             revoked_for: Duration::ZERO,
@@ -115,9 +112,8 @@ impl LockState {
     /// Returns the request for which a grant was revoked, if that is one of the last revocations.
     pub(crate) fn revoked_for(&self, id: LockId) -> Option<Box<QueueEntry>> {
         let of_nodes = self.nodes.iter().map(|nodes| &nodes.metrics);
-        let mut revoked = of_nodes
-            .chain([&self.metrics])
-            .flat_map(|it| it.revocations.iter());
+        let metrics = of_nodes.chain([&self.metrics]);
+        let mut revoked = metrics.flat_map(|metrics| metrics.revocations.iter());
         revoked.find(|it| it.holder.lock_id == id)?.waiter.clone()
     }
 
@@ -130,20 +126,19 @@ impl LockState {
     /// Protects the grant from revocation until the transaction under it ends. `false` when it was
     /// already revoked.
     pub(crate) fn seal(&mut self, id: LockId) -> bool {
-        self.hold_of(id)
-            .map(|hold| hold.more.sealed = true)
-            .is_some()
+        let hold = self.hold_of(id);
+        hold.map(|hold| hold.more.sealed = true).is_some()
     }
 
     /// Returns when the first of the holders that delay a new waiter exceeds its limit. Those that
     /// delayed another before are watched already, unless the keeper could not be called.
     pub(crate) fn due_for(&self, waiting_at: RequestPosition) -> Option<Deadline> {
-        if !self.had_limits || self.next_look == Deadline::NEVER {
+        let is_first = waiting_at.ticket.is_some() && self.queue.len() == 1;
+        if is_first || self.next_look == Deadline::NEVER {
             return self.due(|_| false);
         }
         if waiting_at.ticket.is_some() {
-            let is_first = self.queue.len() == 1;
-            return is_first.then(|| self.due(|_| false)).flatten();
+            return None;
         }
         let nodes = self.nodes.as_ref()?;
         let delaying = nodes.table.newly_delaying(waiting_at.number);
@@ -163,16 +158,21 @@ impl LockState {
             true => Deadline::after(overdue.limit().max(LOOK_DISTANCE), self.now),
             false => Some(overdue.at),
         };
-        if self.held {
-            let overdue = self
-                .holder
-                .more
-                .overdue
-                .filter(|_| self.holders_delay_queue());
-            return overdue.and_then(due);
-        }
-        let delaying = self.delaying().into_iter();
+        let delaying = self.delaying();
         delaying.filter_map(|(_, overdue, _)| due(overdue)).min()
+    }
+
+    /// Returns the holders with a hold limit that delay any request, each with the end of its limit
+    /// and whether it publishes. A request that waits in the queue is delayed by all of them.
+    fn delaying(&self) -> impl Iterator<Item = (LockId, Overdue, bool)> {
+        let all = self.holders_delay_queue().then(|| self.holds());
+        let nodes = self.nodes.iter().filter(|_| !self.holders_delay_queue());
+        let holds = nodes.flat_map(|nodes| {
+            let delaying = nodes.table.delaying();
+            delaying.filter_map(|number| Some(&nodes.list.get(&number)?.hold))
+        });
+        let holds = all.into_iter().flatten().chain(holds);
+        holds.filter_map(|hold| Some((hold.grant.id(), hold.more.overdue?, hold.more.sealed)))
     }
 }
 

@@ -52,7 +52,7 @@ pub(crate) struct LockHold {
     /// request for nodes comes.
     pub(super) scope: Option<Scope>,
     /// How long its request waited. Only a timeline needs it.
-    pub(super) waited: Option<PackedDuration>,
+    pub(super) waited: Cell<Option<PackedDuration>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -70,22 +70,11 @@ impl LockHolder {
         self.grant.token != FencingToken(0)
     }
 
-    pub(super) fn is_held_by(&self, thread: u64) -> bool {
-        self.source.thread == thread || self.more.joined.is_some_and(|it| it.thread == thread)
-    }
-
     /// Returns the number of the thread that has a transaction under it, or requested it; zero for
     /// none.
     pub(super) fn thread(&self) -> u64 {
         let joined = self.more.joined.map(|joined| joined.thread);
         joined.unwrap_or(self.source.thread)
-    }
-
-    /// Whether it is released by its id, not only by its transaction, which learns of a revocation
-    /// by itself.
-    pub(super) fn is_released_by_id(&self) -> bool {
-        let is_left = self.more.joined.is_some_and(|joined| joined.last);
-        !self.source.transaction && !is_left
     }
 
     pub(super) fn has_transaction(&self) -> bool {

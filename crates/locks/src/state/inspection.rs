@@ -3,35 +3,20 @@
 use std::ops::Bound;
 
 use super::*;
-use crate::diagnostics::{HeldLock, RequestKind, WaiterKind, WaitingRequest};
+use crate::diagnostics::{HeldLock, LockReport, RequestKind, WaiterKind, WaitingRequest};
 use crate::node::{Deadlock, DeadlockLink, RefusedDeadlock};
 use crate::queue::{Link, LockMode, MemberNumber};
 use crate::stats::RequestStats;
 use crate::threads;
 
-/// Some of the members, and the last of them if there may be more.
-#[derive(Default)]
-pub(crate) struct MembersPage {
-    pub(crate) holders: Vec<HeldLock>,
-    pub(crate) waiters: Vec<WaitingRequest>,
-    pub(crate) next: Option<MemberNumber>,
-}
-
-impl MembersPage {
-    pub(crate) fn extend(&mut self, later: Self) {
-        self.holders.extend(later.holders);
-        self.waiters.extend(later.waiters);
-        self.next = later.next;
-    }
-}
+/// The holds and the waits of some members, and the last of them if there may be more.
+pub(crate) type MembersPage = (Vec<HeldLock>, Vec<WaitingRequest>, Option<MemberNumber>);
 
 /// Whether a person wants to see the node: intentions on ancestors say only that a descendant is
 /// locked.
 fn is_shown(mode: LockMode) -> bool {
-    !matches!(
-        mode,
-        LockMode::IntentionShared | LockMode::IntentionExclusive
-    )
+    use LockMode::{IntentionExclusive, IntentionShared};
+    !matches!(mode, IntentionShared | IntentionExclusive)
 }
 
 pub(super) fn node_wait(granule: &Granule, rights: Rights) -> NodeWait {
@@ -44,9 +29,9 @@ pub(super) fn node_wait(granule: &Granule, rights: Rights) -> NodeWait {
 impl LockState {
     /// Describes the requests for the whole lock, and those for nodes.
     pub(crate) fn request_stats(&self) -> [RequestStats; 2] {
-        let alone = self.held && self.holder.more.scope.is_some();
+        let alone = usize::from(self.held && self.holder.more.scope.is_some());
         let whole = RequestStats {
-            holders: usize::from(self.held && !alone),
+            holders: usize::from(self.held) - alone,
             waiting: self.queue.len(),
             ..self.metrics.stats(self.now)
         };
@@ -59,44 +44,48 @@ impl LockState {
             entries: nodes.table.len() as u64,
             ..nodes.metrics.stats(self.now)
         });
-        of_nodes.holders += usize::from(alone);
+        of_nodes.holders += alone;
         [whole, of_nodes]
     }
 
-    /// Returns the last refused cycles.
-    pub(crate) fn last_deadlocks(&self) -> Vec<RefusedDeadlock> {
-        let nodes = self.nodes.iter();
-        let refused = nodes.flat_map(|nodes| nodes.last_deadlocks.list(self.now));
-        let refused = refused.map(|(deadlock, refused_for)| RefusedDeadlock {
-            deadlock: deadlock.clone(),
-            refused_for,
+    /// Returns a report without holders and waiters.
+    pub(crate) fn totals(&self) -> LockReport {
+        let [document, nodes] = self.request_stats();
+        let members = self.nodes.iter();
+        let refused = members.flat_map(|members| members.last_deadlocks.list(self.now));
+        let refused = refused.map(|(deadlock, refused_for)| {
+            let deadlock = deadlock.clone();
+            RefusedDeadlock {
+                deadlock,
+                refused_for,
+            }
         });
-        refused.collect()
+        LockReport {
+            holders: Vec::new(),
+            closed_by: self.closed().map(|closed| closed.info(self.now)),
+            waiters: Vec::new(),
+            document,
+            nodes,
+            deadlocks: refused.collect(),
+        }
     }
 
     /// Returns the holder of the whole lock, or some of the members that share it.
     pub(crate) fn members_page(&self, after: Option<MemberNumber>) -> MembersPage {
-        let mut page = MembersPage::default();
-        if let Some(holder) = self.holder() {
-            page.holders.push(self.held_lock(holder));
-            return page;
-        }
-        let Some(nodes) = &self.nodes else {
-            return page;
-        };
+        let (mut holders, mut waiters, mut next) = MembersPage::default();
+        holders.extend(self.holder().map(|holder| self.held_lock(holder)));
         let after = after.map_or(Bound::Unbounded, Bound::Excluded);
-        let members = nodes.list.range((after, Bound::Unbounded)).take(PAGE);
-        let members: Vec<_> = members.collect();
-        page.next = members.get(PAGE - 1).map(|(number, _)| **number);
-        for (_, member) in members {
+        let members = self.nodes.iter();
+        let members = members.flat_map(|nodes| nodes.list.range((after, Bound::Unbounded)));
+        for (nth, (number, member)) in (1..=PAGE).zip(members) {
             if member.hold.is_granted() {
-                page.holders.push(self.held_lock(&member.hold));
+                holders.push(self.held_lock(&member.hold));
             }
-            let waiter = member.asking.as_ref();
-            let waiter = waiter.map(|waiter| self.waits_for_nodes_now(nodes, waiter));
-            page.waiters.extend(waiter);
+            let asking = member.asking.as_ref();
+            waiters.extend(asking.and_then(|waiter| self.waits_for_nodes_now(waiter)));
+            next = (nth == PAGE).then_some(*number);
         }
-        page
+        (holders, waiters, next)
     }
 
     fn held_lock(&self, hold: &LockHolder) -> HeldLock {
@@ -129,25 +118,20 @@ impl LockState {
         }
     }
 
-    fn waits_for_nodes_now(&self, nodes: &Members, waiter: &LockWaiter) -> WaitingRequest {
-        let number = waiter.number;
-        let waits_for = nodes.table.waits_for(number).take(HeldLock::LISTED);
-        let waits_for: Vec<_> = waits_for.collect();
-        let ahead = waits_for.iter().map(|(_, _, ahead)| *ahead).max();
-        let position = 1 + ahead.unwrap_or(0);
-        let blockers = nodes
-            .table
-            .nearest_blockers(number, WaitingRequest::BLOCKERS);
-        let request = waiter.entry(self.lock, position, self.now);
-        WaitingRequest {
-            waits_for: waits_for
-                .into_iter()
-                .map(|(granule, wants, _)| node_wait(granule, wants))
-                .collect(),
-            node_count: nodes.table.counts(number)[1],
-            blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
-            ..waiting_request(request, waiter, self.now)
+    fn waits_for_nodes_now(&self, waiter: &LockWaiter) -> Option<WaitingRequest> {
+        let (table, number) = (&self.nodes.as_ref()?.table, waiter.number);
+        let (mut waits_for, mut position) = (Vec::new(), 1);
+        for (granule, wants, ahead) in table.waits_for(number).take(HeldLock::LISTED) {
+            waits_for.push(node_wait(granule, wants));
+            position = position.max(1 + ahead);
         }
+        let blockers = table.nearest_blockers(number, WaitingRequest::BLOCKERS);
+        Some(WaitingRequest {
+            waits_for,
+            node_count: table.counts(number)[1],
+            blocked_by: blockers.into_iter().map(|number| self.id(number)).collect(),
+            ..self.waiting_request(waiter, position)
+        })
     }
 
     /// Describes a request in the queue, behind the request `ahead`.
@@ -156,44 +140,59 @@ impl LockState {
         (ticket, waiter, position): QueuedAt<'_>,
         ahead: Option<LockId>,
     ) -> WaitingRequest {
-        let request = waiter.entry(self.lock, position, self.now);
-        let whole = self.holder().map(|holder| holder.grant.id());
         // A request for nodes waits for no member: it would have been admitted, but for a request
         // ahead of it.
         let members = self.nodes.iter().filter(|_| waiter.more.nodes.is_none());
         let members = members.flat_map(|nodes| nodes.list.keys());
-        let closed = self.closed().map(|closed| closed.grant.id());
-        let holders = whole
-            .into_iter()
-            .chain(closed)
-            .chain(members.map(|number| self.id(*number)));
+        let holders = self.holder().into_iter().chain(self.closed());
+        let holders = holders.map(|hold| hold.grant.id());
+        let holders = holders.chain(members.map(|number| self.id(*number)));
         let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
         let set = waiter.more.nodes.as_deref().map_or(&[][..], Vec::as_slice);
         let shown = set.iter().filter(|(_, rights)| is_shown(rights.mode()));
-        let shown = shown.take(HeldLock::LISTED);
+        let shown = shown.map(|(granule, rights)| node_wait(granule, *rights));
         WaitingRequest {
             priority: ticket.priority(),
-            waits_for: shown
-                .map(|(granule, rights)| node_wait(granule, *rights))
-                .collect(),
+            waits_for: shown.take(HeldLock::LISTED).collect(),
             node_count: set.len(),
             blocked_by: holders.chain(ahead).collect(),
-            ..waiting_request(request, waiter, self.now)
+            ..self.waiting_request(waiter, position)
+        }
+    }
+
+    /// Describes a request without what it waits for.
+    fn waiting_request(&self, waiter: &LockWaiter, position: usize) -> WaitingRequest {
+        let request = waiter.request.head();
+        WaitingRequest {
+            request: waiter.entry(self.lock, position, self.now),
+            kind: match (request.has_work, request.source.transaction) {
+                (true, _) => RequestKind::Batch,
+                (false, true) => RequestKind::Transaction,
+                (false, false) => RequestKind::Lock,
+            },
+            waits_as: match request.task() {
+                Some(_) => WaiterKind::Task,
+                None => WaiterKind::Thread,
+            },
+            thread: threads::describe(request.thread),
+            // The queues of nodes know no priorities.
+            priority: Priority::Normal,
+            time_left: request.deadline.left(self.now),
+            waits_for: Vec::new(),
+            node_count: 0,
+            blocked_by: Vec::new(),
         }
     }
 
     pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
+        let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
         let links = cycle.into_iter().filter_map(|link| {
             let member = nodes.list.get(&link.member)?;
             let waited = |asking: &LockWaiter| self.now - asking.since;
             let source = &member.hold.source;
-            let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
             Some(DeadlockLink {
-                lock_id: LockId {
-                    number: link.member,
-                    lock: self.lock,
-                },
+                lock_id: LockId::new(link.member, self.lock),
                 owner_id: source.owner.clone(),
                 label: source.label.clone(),
                 call_site: source.call_site.into(),
@@ -204,39 +203,14 @@ impl LockState {
                 held_for: member.hold.since.lasted(self.now),
             })
         });
-        let deadlock = Deadlock {
-            links: links.collect(),
-        };
+        let links = links.collect();
+        let deadlock = Box::new(Deadlock { links });
         nodes.deadlocks += 1;
-        nodes.last_deadlocks.push(deadlock.clone(), self.now);
+        nodes.last_deadlocks.push((*deadlock).clone(), self.now);
         if deadlock.is_of_upgrades() {
             nodes.upgrade_conflicts += 1;
-            return LockError::UpgradeConflict(Box::new(deadlock));
+            return LockError::UpgradeConflict(deadlock);
         }
-        LockError::Deadlock(Box::new(deadlock))
-    }
-}
-
-/// Describes a request without what it waits for.
-fn waiting_request(entry: QueueEntry, waiter: &LockWaiter, now: MonotonicTime) -> WaitingRequest {
-    let request = waiter.request.head();
-    WaitingRequest {
-        request: entry,
-        kind: match (request.has_work, request.source.transaction) {
-            (true, _) => RequestKind::Batch,
-            (false, true) => RequestKind::Transaction,
-            (false, false) => RequestKind::Lock,
-        },
-        waits_as: match request.task() {
-            Some(_) => WaiterKind::Task,
-            None => WaiterKind::Thread,
-        },
-        thread: threads::describe(request.thread),
-        // The queues of nodes know no priorities.
-        priority: Priority::Normal,
-        time_left: request.deadline.left(now),
-        waits_for: Vec::new(),
-        node_count: 0,
-        blocked_by: Vec::new(),
+        LockError::Deadlock(deadlock)
     }
 }

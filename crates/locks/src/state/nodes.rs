@@ -330,8 +330,8 @@ impl LockState {
             nodes.metrics.counts.total_acquisitions += 1;
             hold.grant = granted;
             hold.since = HoldStart::now(self.now);
-            (hold.more.waited, hold.more.overdue) =
-                (PackedDuration::new(self.now - since), overdue);
+            hold.more.overdue = overdue;
+            hold.more.waited.set(PackedDuration::new(self.now - since));
         }
         let (grant, overdue) = (hold.grant, hold.more.overdue);
         if let Some(overdue) = overdue {
@@ -524,22 +524,6 @@ impl LockState {
         };
         let first = excluded.min_by_key(|asking| asking.since);
         first.or_else(behind)
-    }
-
-    /// Returns the members with a hold limit that delay any request, each with the end of its limit
-    /// and whether it publishes. A request that waits for the whole lock is delayed by all members.
-    pub(super) fn delaying(&self) -> Vec<(MemberNumber, Overdue, bool)> {
-        let Some(nodes) = &self.nodes else {
-            return Vec::new();
-        };
-        let entry = |number: MemberNumber| {
-            let hold = &nodes.list.get(&number)?.hold;
-            Some((number, hold.more.overdue?, hold.more.sealed))
-        };
-        if self.holders_delay_queue() {
-            return nodes.list.keys().copied().filter_map(entry).collect();
-        }
-        nodes.table.delaying().filter_map(entry).collect()
     }
 }
 

@@ -75,13 +75,13 @@ impl Recording {
     ) -> TimelineEntry {
         let began = hold.since.known().map(|(at, _)| at);
         let granted = began.or(ended).unwrap_or_default();
-        let waited = hold.more.waited.map_or(Duration::ZERO, PackedDuration::get);
-        let requested = granted.saturating_sub(waited);
+        let waited = hold.more.waited.get();
+        let waited = waited.map_or(Duration::ZERO, PackedDuration::get);
+        let requested = (hold.grant.id(), granted.saturating_sub(waited));
         TimelineEntry {
             nodes,
             granted_at: Some(granted - self.began),
-            ended_at: ended.map(|at| at - self.began),
-            ..self.request(hold.grant.id(), &hold.source, requested, outcome)
+            ..self.request(&hold.source, requested, ended, outcome)
         }
     }
 
@@ -93,37 +93,33 @@ impl Recording {
         ended: Option<MonotonicTime>,
         outcome: TimelineOutcome,
     ) -> TimelineEntry {
-        let number = waiter.number;
-        let ended_at = ended.map(|at| at - self.began);
+        let requested = (LockId::new(waiter.number, lock), waiter.since);
+        let request = self.request(waiter.source(), requested, ended, outcome);
         TimelineEntry {
             nodes: waiter.more.part == CapacityPart::Share,
-            granted_at: ended_at.filter(|_| outcome == TimelineOutcome::Extended),
-            ended_at,
-            ..self.request(
-                LockId { number, lock },
-                waiter.source(),
-                waiter.since,
-                outcome,
-            )
+            granted_at: request
+                .ended_at
+                .filter(|_| outcome == TimelineOutcome::Extended),
+            ..request
         }
     }
 
     fn request(
         &self,
-        id: LockId,
         source: &RequestSource,
-        requested: MonotonicTime,
+        (lock_id, requested): (LockId, MonotonicTime),
+        ended: Option<MonotonicTime>,
         outcome: TimelineOutcome,
     ) -> TimelineEntry {
         TimelineEntry {
-            lock_id: id,
+            lock_id,
             owner_id: source.owner.clone(),
             label: source.label.clone(),
             call_site: source.call_site.into(),
             nodes: false,
             requested_at: requested - self.began,
             granted_at: None,
-            ended_at: None,
+            ended_at: ended.map(|at| at - self.began),
             outcome,
         }
     }

@@ -32,17 +32,14 @@ impl LockState {
             return Ok(());
         }
         let whole = self.holder();
-        let whole = whole.filter(|hold| hold.is_held_by(thread));
-        let of_nodes = || self.nodes.as_ref()?.bound_to(thread);
-        let holder = whole.or_else(of_nodes);
+        let whole = whole.filter(|hold| [hold.source.thread, hold.thread()].contains(&thread));
+        let holder = whole.or_else(|| self.nodes.as_ref()?.bound_to(thread));
         let Some(holder) = holder.map(|hold| Box::new(hold.info(self.now))) else {
             return Ok(());
         };
         self.recorder_of(part).counts.total_refusals += 1;
-        Err(LockError::Reentrant {
-            owner: owner.clone(),
-            holder,
-        })
+        let owner = owner.clone();
+        Err(LockError::Reentrant { owner, holder })
     }
 
     /// Refuses a request that may not wait. `member` blocks it, or the holder.
@@ -74,26 +71,15 @@ impl LockState {
     ) -> RequestPosition {
         self.requests += 1;
         let number = self.requests;
-        let part = match nodes {
-            None => CapacityPart::Whole,
-            Some(_) => CapacityPart::Share,
-        };
-        let waiter = LockWaiter {
-            number,
-            since: self.now,
-            more: LockWait {
-                number,
-                part,
-                nodes,
-                reported_for: Cell::new(0),
-            },
-            request,
-        };
-        RequestPosition {
-            number,
-            wait: number,
-            ticket: Some(self.queue.join(part as usize, priority, waiter)),
+        let mut waiter = LockWaiter::for_nodes(number, number, request, self.now);
+        if nodes.is_none() {
+            waiter.more.part = CapacityPart::Whole;
         }
+        waiter.more.nodes = nodes;
+        let mut position = waiter.position_at(None);
+        let part = waiter.more.part as usize;
+        position.ticket = Some(self.queue.join(part, priority, waiter));
+        position
     }
 }
 

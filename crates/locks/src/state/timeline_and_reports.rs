@@ -6,7 +6,6 @@
 
 use super::nodes::Member;
 use super::recording::Recording;
-
 use super::*;
 use crate::report::{ReportThresholds, SlowReport, SlowRequest};
 
@@ -21,20 +20,19 @@ impl Observed {
     /// `None` if the options ask for neither a timeline nor reports.
     pub(crate) fn of(settings: &LockOptions) -> Option<Box<Self>> {
         let timeline = settings.timeline;
-        let recording = timeline.map(|capacity| Recording::new(capacity, &settings.clock));
-        let thresholds = settings.reports;
-        let observed = Self {
-            recording,
-            thresholds,
-        };
-        (timeline.is_some() || settings.makes_reports()).then(|| Box::new(observed))
+        (timeline.is_some() || settings.makes_reports()).then(|| {
+            Box::new(Self {
+                recording: timeline.map(|capacity| Recording::new(capacity, &settings.clock)),
+                thresholds: settings.reports,
+            })
+        })
     }
 
     /// Records the end of a hold. Returns it with the threshold if it was long and was not
     /// reported.
     fn record_end(
         &mut self,
-        hold: &mut LockHolder,
+        hold: &LockHolder,
         nodes: bool,
         busy_for: Duration,
         outcome: TimelineOutcome,
@@ -43,7 +41,7 @@ impl Observed {
         if let Some(recording) = &mut self.recording {
             recording.push(recording.hold(hold, nodes, Some(now), outcome));
         }
-        hold.more.waited = None;
+        hold.more.waited.set(None);
         let was_reported = hold.more.is_reported.take();
         hold.more.is_named.set(false);
         let over = self.thresholds.holds?;
@@ -69,18 +67,18 @@ impl LockState {
         let Some(mut observed) = self.observed.take() else {
             return;
         };
-        let member = || self.member_of_number(id.number());
-        let hold = self.holder().or_else(|| Some(&member()?.hold));
-        let busy_for = hold.map_or(Duration::ZERO, |hold| self.busy_for(hold));
-        let now = self.now;
-        let hold = self.hold_of(id).filter(|hold| hold.is_granted());
-        let slow = hold.and_then(|hold| observed.record_end(hold, nodes, busy_for, outcome, now));
+        let of_nodes = || Some(&self.member_of_number(id.number())?.hold);
+        let hold = self.holder().or_else(of_nodes);
+        let slow = hold.filter(|hold| hold.is_granted()).and_then(|hold| {
+            let busy_for = self.busy_for(hold);
+            observed.record_end(hold, nodes, busy_for, outcome, self.now)
+        });
         self.observed = Some(observed);
         self.report_hold(slow);
     }
 
     /// Records that the lock was closed until now. Reports it if it `opens`.
-    pub(super) fn observe_opening(&mut self, closed: &mut LockHolder, opens: bool) {
+    pub(super) fn observe_opening(&mut self, closed: &LockHolder, opens: bool) {
         let released = TimelineOutcome::Released;
         let observed = self.observed.as_mut();
         let lasted = closed.since.lasted(self.now);
@@ -99,29 +97,26 @@ impl LockState {
     /// Records that a request which waited holds the whole lock, and reports a long wait.
     #[cold]
     pub(super) fn observe_grant(&mut self, waiter: &LockWaiter) {
-        self.holder.more.waited = PackedDuration::new(self.now - waiter.since);
+        let waited = PackedDuration::new(self.now - waiter.since);
+        self.holder.more.waited.set(waited);
         self.report_wait(waiter, 1);
     }
 
     /// Records and reports a request that ended without a grant.
-    #[inline]
     pub(super) fn observe_failure(
         &mut self,
         waiter: &LockWaiter,
         position: usize,
         outcome: TimelineOutcome,
     ) {
-        if self.observed.is_some() {
-            self.record_wait(waiter, outcome);
-            self.report_wait(waiter, position);
-        }
+        self.record_wait(waiter, outcome);
+        self.report_wait(waiter, position);
     }
 
     /// Reports a wait that ends now, if it was long.
-    #[inline(never)]
     pub(super) fn report_wait(&mut self, waiter: &LockWaiter, position: usize) {
-        let thresholds = self.observed.as_ref().map(|observed| observed.thresholds);
-        if let Some(threshold) = thresholds.and_then(|thresholds| thresholds.waits)
+        if let Some(observed) = &self.observed
+            && let Some(threshold) = observed.thresholds.waits
             && self.now - waiter.since >= threshold
             && waiter.more.reported_for.get() == 0
         {
@@ -134,8 +129,9 @@ impl LockState {
 
     /// Records a request that ended without a grant, or that a member made under its grant.
     pub(super) fn record_wait(&mut self, waiter: &LockWaiter, outcome: TimelineOutcome) {
-        let observed = self.observed.as_mut();
-        if let Some(recording) = observed.and_then(|observed| observed.recording.as_mut()) {
+        if let Some(observed) = &mut self.observed
+            && let Some(recording) = &mut observed.recording
+        {
             recording.push(recording.waiter(waiter, self.lock, Some(self.now), outcome));
         }
     }
@@ -148,14 +144,12 @@ impl LockState {
         threshold: Duration,
         holder: Option<LockInfo>,
     ) -> AfterUnlock {
-        let waiting = self.waiting();
-        let first = self.entries().take(SlowReport::FIRST).collect();
         AfterUnlock::Report(Box::new(SlowReport {
             slow,
             threshold,
             holder,
-            waiting,
-            first,
+            waiting: self.waiting(),
+            first: self.entries().take(SlowReport::FIRST).collect(),
             number: 0,
         }))
     }
@@ -227,8 +221,8 @@ impl LockState {
     /// another hang.
     pub(crate) fn begin_episode(&self) {
         if self.waiting() == 1 {
-            self.holds_or_closing()
-                .for_each(|hold| hold.more.is_named.set(false));
+            let holds = self.holds_or_closing();
+            holds.for_each(|hold| hold.more.is_named.set(false));
         }
     }
 
@@ -239,8 +233,8 @@ impl LockState {
     }
 
     fn member_of(&self, hold: &LockHolder) -> Option<&Member> {
-        self.member_of_number(hold.grant.id().number)
-            .filter(|_| !self.held)
+        let member = self.member_of_number(hold.grant.id().number);
+        member.filter(|_| !self.held)
     }
 
     /// Returns how long a hold has lasted since it last waited for more nodes.

@@ -442,7 +442,7 @@ fn node_locks_01_a_holder_that_is_alone_has_each_node_once() {
         assert!(polled(&mut more).0.is_some());
     }
     let page = lock.0.step(|state| state.members_page(None));
-    let held = &page.holders[0];
+    let held = &page.0[0];
     assert_eq!((held.nodes.len(), held.node_count), (1, 1));
     assert_eq!(held.nodes[0].1, LockMode::NodeExclusive);
 }
