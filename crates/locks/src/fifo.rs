@@ -46,28 +46,23 @@ use crate::time::Clock;
 /// # Differences from the standard library
 ///
 /// It guards no value and has no poisoning. Another thread may release it. It reports its holder
-/// and its waiters. Every wait has a timeout, five seconds by default.
-///
-/// A call that waits blocks its thread. In a task that is a thread of the executor, with all its
-/// other tasks: a [request](Self::request) that is awaited does not.
-///
-/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
-/// other handles never strands it.
+/// and its waiters. Every wait has a timeout, five seconds by default. Clones are handles of the
+/// same lock; a waiting thread keeps it alive, so dropping the other handles never strands it.
 ///
 /// # Tasks
 ///
-/// Tasks and threads wait in one queue. A future does nothing before it is first polled. The first
-/// poll takes a free lock, or joins the queue. The thread of the executor is never blocked. The
-/// timeout and the cancel token work as for threads, without a timer of the executor.
+/// A call that waits blocks its thread: in a task that of the executor, with all its other tasks. A
+/// [request](Self::request) that is awaited never does. It waits in the same queue as threads, with
+/// timeout and cancel token, but without a timer of the executor. A future does nothing before its
+/// first poll, which takes a free lock or joins the queue.
 ///
-/// **Cancel safety.** A future that is dropped leaves the queue, and loses its position. If it was
-/// granted the lock and has not been polled since, the drop releases the lock, and the next waiter
-/// holds it.
+/// **Cancel safety.** A future that is dropped leaves the queue. If it was granted the lock and has
+/// not been polled since, the drop releases the lock, and the next waiter holds it.
 ///
 /// **Futurelock.** A task can be granted the lock while it waits for something else and does not
-/// poll the future, as in `select!` on `&mut future`. Then the lock is held by a task that does not
-/// know it. Errors and diagnostics say so: [`LockInfo::untaken`](crate::LockInfo::untaken). A
-/// [hold limit](crate::LockOptions::hold_limit) revokes such a grant.
+/// poll the future, as in `select!` on `&mut future`. Errors and diagnostics show such a holder:
+/// [`LockInfo::untaken`](crate::LockInfo::untaken). A
+/// [hold limit](crate::LockOptions::hold_limit) revokes its grant.
 ///
 /// A task is not recognized as the holder when it requests the lock again: that request waits until
 /// its timeout. The guards are bound to no thread, so a task may release on any thread.
@@ -77,7 +72,6 @@ pub struct FifoLock(pub(super) Arc<LockShared>);
 /// The outcome of a request that was not granted at once.
 #[derive(Debug)]
 #[doc(hidden)]
-#[allow(missing_debug_implementations)]
 pub enum Answer<R> {
     /// The request holds the lock now; the requesting thread runs its work.
     Granted(Grant),
@@ -108,12 +102,12 @@ impl FifoLock {
             (None, None) => Sampling::new(&settings.clock),
             _ => Sampling::of_each(),
         };
-        let state = LockState::new(lock, &settings, sampling);
+        let state = Mutex::new(LockState::new(lock, &settings, sampling));
         let reports = settings.channel;
         let reports = reports.or_else(|| ReportChannel::with(settings.reports, settings.observer));
         Self(Arc::new_cyclic(|this| LockShared {
             word: Word::new(),
-            state: Mutex::new(state),
+            state,
             timeout: AtomicU64::new(PackedDuration::pack(settings.timeout)),
             queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
             lock,
@@ -131,8 +125,7 @@ impl FifoLock {
     /// Blocks until the grant or the end of the timeout. If the two race, the grant wins: an error
     /// means that the lock was not granted. A [`request`](Self::request) has options, and also
     /// waits in a task; [`into_id`](LockGuard::into_id) of its guard returns the id. The grant is
-    /// not bound to the calling thread: if the thread requests the lock again, the request waits as
-    /// that of any other thread.
+    /// not bound to the calling thread, whose next request waits as that of any other thread.
     ///
     /// # Errors
     ///
@@ -242,29 +235,27 @@ impl FifoLock {
     /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
     /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
-        let ((), queue) = self.0.read_queue(
-            |_| (),
-            |state, (_, waiter, position)| waiter.entry(self.0.lock, position, state.now),
-        );
-        queue
+        self.read_entries(|_| ()).1
     }
 
-    /// Returns the counters and the state of one moment. The first 32 waiters are of that moment
-    /// too; the others are read page by page, as in the [diagnostics](Self::diagnostics).
+    fn read_entries<T>(&self, first: impl FnOnce(&mut LockState) -> T) -> (T, Vec<QueueEntry>) {
+        self.0.read_queue(first, |state, (_, waiter, position)| {
+            waiter.entry(self.0.lock, position, state.now)
+        })
+    }
+
+    /// Returns the counters and the state of one moment, with the [queue](Self::queue_info).
     pub fn lock_stats(&self) -> LockStats {
-        let (stats, queue) = self.0.read_queue(
-            |state| state.stats(),
-            |state, (_, waiter, position)| waiter.entry(self.0.lock, position, state.now),
-        );
+        let (stats, queue) = self.read_entries(|state| state.stats());
         LockStats { queue, ..stats }
     }
 
     /// Returns what the lock has recorded: its last requests, with those that hold or wait.
     ///
     /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The holder and the last
-    /// request that has ended are of one moment; all others are read page by page, as in the
-    /// [diagnostics](Self::diagnostics). The lock stays usable meanwhile. Requests that are
-    /// forgotten during the read are missing at the beginning, and `forgotten` counts them.
+    /// request that has ended are of one moment; all others are read page by page, while the lock
+    /// stays usable. Requests that are forgotten meanwhile are missing at the beginning, and
+    /// `forgotten` counts them.
     ///
     /// ```
     /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};
@@ -294,10 +285,10 @@ impl FifoLock {
         // Backwards, because the oldest may be forgotten meanwhile.
         let mut pages = vec![unfinished];
         loop {
-            let page = self.0.step_fair(|state| {
-                let recording = state.recording();
-                recording.map_or_else(Vec::new, |recording| recording.page(timeline.forgotten))
-            });
+            let end = timeline.forgotten;
+            let page = self
+                .0
+                .step_fair(|state| Some(state.recording()?.page(end)))?;
             if page.is_empty() {
                 break;
             }
@@ -311,15 +302,13 @@ impl FifoLock {
     /// Returns the channel of the reports of long holds and long waits.
     ///
     /// `None` if neither [`LockOptions::report_holds`] nor [`LockOptions::report_waits`] is set.
-    /// All receivers share the channel: each report goes to one of them. It keeps the last
-    /// [`SlowReport::KEPT`] reports that no receiver has taken. It disconnects when the lock is
-    /// dropped and all reports are received.
+    /// Each report goes to one of the receivers. The channel keeps the last [`SlowReport::KEPT`]
+    /// that no receiver has taken, and disconnects when the lock is dropped and all are received.
     pub fn reports(&self) -> Option<Receiver<SlowReport>> {
-        Some(self.0.reports.as_ref()?.receiver())
+        Some(self.0.reports.as_ref()?.reports.clone())
     }
 
-    /// Sets all counters to zero. Holder and queue stay; a hold that began before counts in
-    /// full when it ends.
+    /// Sets all counters to zero. A hold that began before counts in full when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state| state.metrics = Recorder::default());
     }
@@ -407,8 +396,7 @@ impl FifoLock {
         self.wait_in_queue(&Requester { bound, ..requester }, &PLAIN)
     }
 
-    /// As [`grant_in_queue`](Self::grant_in_queue) in a thread, apart from the code of callers that
-    /// find the lock free.
+    /// As [`grant_in_queue`](Self::grant_in_queue) in a thread, out of line.
     #[cold]
     pub fn wait_in_queue(
         &self,
@@ -429,27 +417,21 @@ impl FifoLock {
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
         let how = self.0.how_to_wait(options);
-        let asked = self.ask_in_step(
-            waits_as,
-            requester,
-            (options, how),
-            work,
-            |state, request| {
-                if state.shown.is_none() {
-                    state.source().assign(requester);
-                    let grant = self.0.take(state, requester.hold_limit, || None);
-                    return Ok(Requested::Granted(grant));
-                }
-                let (owner, part) = (requester.owner, CapacityPart::Whole);
-                state.refuse_reentry(owner, requester.thread, part)?;
-                if !how.may_wait(state.waiting()) {
-                    return Err(state.refuse_wait(owner, part, how, None));
-                }
-                let request = Arc::clone(request);
-                let waiting_at = state.join_queue(request, how.priority, None);
-                Ok(Requested::Waits(waiting_at))
-            },
-        );
+        let ask = |state: &mut LockState, request: &Arc<Request<W>>| {
+            if state.shown.is_none() {
+                state.source().assign(requester);
+                let grant = self.0.take(state, requester.hold_limit, || None);
+                return Ok(Requested::Granted(grant));
+            }
+            let (owner, part) = (requester.owner, CapacityPart::Whole);
+            state.refuse_reentry(owner, requester.thread, part)?;
+            if !how.may_wait(state.waiting()) {
+                return Err(state.refuse_wait(owner, part, how, None));
+            }
+            let waiting_at = state.join_queue(Arc::clone(request) as _, how.priority, None);
+            Ok(Requested::Waits(waiting_at))
+        };
+        let asked = self.ask_in_step(waits_as, requester, (options, how), work, ask);
         Ok(asked.await?.0)
     }
 
@@ -487,7 +469,7 @@ impl FifoLock {
         };
         let cancel = options.cancel.as_ref();
         let answered = waits_as.wait(shared, &request, cancel, wait).await;
-        if request.was_woken_by_chain() {
+        if request.woken_by_chain.load(Ordering::Relaxed) {
             shared.wake_chain.go_on();
         }
         // The answering thread may drop the last handle of the request; it must not drop the work
@@ -527,16 +509,13 @@ impl FifoLock {
     /// Options of a lock that requests pass after this one: with its clock, reports, and its limit
     /// on combining.
     pub fn companion_options(&self) -> LockOptions {
-        let channel = self.0.reports.clone();
-        LockOptions {
-            reports: channel
-                .as_ref()
-                .map(|channel| channel.thresholds)
-                .unwrap_or_default(),
-            channel,
-            batch: self.0.batch,
-            ..LockOptions::new().clock(self.clock().clone())
+        let mut options = LockOptions::new().clock(self.clock().clone());
+        options.batch = self.0.batch;
+        if let Some(channel) = &self.0.reports {
+            options.reports = channel.thresholds;
         }
+        options.channel = self.0.reports.clone();
+        options
     }
 
     /// Describes the requests for the whole lock, and those for nodes.
@@ -598,8 +577,7 @@ impl FifoLock {
         };
         let mut batch = Batch::new(limit, &self.0.wake_chain);
         self.serve(grant.id(), &mut batch, kind, |_| ());
-        let reports = batch.end().into_iter();
-        reports.for_each(|next| self.0.deliver(next));
+        batch.end(|report| self.0.deliver(report));
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -631,8 +609,7 @@ impl FifoLock {
             // The work may have the last handle of its store, whose end waits for its journal.
             thread.hand_over();
         }
-        let reports = batch.end().into_iter();
-        reports.for_each(|next| self.0.deliver(next));
+        batch.end(|report| self.0.deliver(report));
         if let Some(after) = after {
             after(thread);
         }
@@ -659,30 +636,24 @@ impl FifoLock {
         kind: CombinerKind,
         mut prepare: impl FnMut(&dyn Waiting),
     ) {
-        let combiner = Combiner {
-            thread: thread_number(),
-            kind,
-        };
+        let thread = thread_number();
         loop {
             let (next, now) = self.0.step(|state| {
-                let combiner = batch.goes_on(state.now).then_some(combiner);
-                let next = state.leave_grant(ending, combiner);
+                let goes_on = batch.goes_on(state.now);
+                let next = state.leave_grant(ending, goes_on.then_some(Combiner { thread, kind }));
                 if let Some(AfterUnlock::Serve(..)) = next {
                     batch.hold_back(&mut state.outbox);
                 }
                 (next, state.now)
             });
-            match next {
-                Some(AfterUnlock::Serve(request, grant)) => {
-                    ending = grant.id();
-                    prepare(&*request);
-                    batch.serve(request, grant, now);
-                    if self.0.release(ending, true) {
-                        return;
-                    }
-                }
-                Some(next) => return self.0.deliver(next),
-                None => return,
+            let Some(AfterUnlock::Serve(request, grant)) = next else {
+                return next.into_iter().for_each(|next| self.0.deliver(next));
+            };
+            ending = grant.id();
+            prepare(&*request);
+            batch.serve(request, grant, now);
+            if self.0.release(ending, true) {
+                return;
             }
         }
     }
@@ -727,8 +698,7 @@ impl FifoLock {
 /// Holds a [`FifoLock`] until it is dropped.
 ///
 /// It may move to another thread and be dropped there. If a transaction is open under it
-/// (`DataStore::begin_under`), the end of that transaction
-/// releases the lock.
+/// (`DataStore::begin_under`), the end of that transaction releases the lock.
 #[derive(Debug)]
 #[must_use = "the lock is released as soon as the guard is dropped"]
 pub struct LockGuard {
@@ -750,10 +720,10 @@ impl LockGuard {
     }
 
     /// Keeps the lock held, and returns the id of the grant, for
-    /// [`release_lock`](FifoLock::release_lock). The grant is then bound to no thread: if the
-    /// calling thread requests the lock again, that request waits as one of any other thread. A
-    /// transaction that is open under the guard stays open. If the grant was revoked, the release
-    /// fails with [`ReleaseError::Revoked`](crate::ReleaseError::Revoked).
+    /// [`release_lock`](FifoLock::release_lock). The grant is then bound to no thread, as that of
+    /// [`acquire_lock`](FifoLock::acquire_lock). A transaction that is open under the guard stays
+    /// open. If the grant was revoked, the release fails with
+    /// [`ReleaseError::Revoked`](crate::ReleaseError::Revoked).
     ///
     /// ```
     /// use doclock_locks::FifoLock;
@@ -810,11 +780,9 @@ impl LockRequest for GuardRequest {
     }
 
     async fn grant_as(self, context: RequestContext) -> Result<LockGuard, LockError> {
-        let Self { lock, owner } = self;
-        let lock = lock.expect("it is taken with the grant");
-        let requester = context.requester(&owner, false);
-        let waits_as = context.waits_as;
-        let asked = lock.grant_in_queue(waits_as, &requester, &context.options);
+        let lock = self.lock.expect("it is taken with the grant");
+        let requester = context.requester(&self.owner, false);
+        let asked = lock.grant_in_queue(context.waits_as, &requester, &context.options);
         let grant = asked.await?;
         Ok(LockGuard::new(lock, grant))
     }
@@ -828,9 +796,8 @@ impl Default for FifoLock {
 
 impl fmt::Debug for FifoLock {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FifoLock")
-            .field("current", &self.current_lock())
-            .field("queue", &self.queue_info())
-            .finish()
+        let mut lock = f.debug_struct("FifoLock");
+        lock.field("current", &self.current_lock());
+        lock.field("queue", &self.queue_info()).finish()
     }
 }

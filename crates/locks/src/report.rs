@@ -13,7 +13,7 @@ use serde::Serialize;
 use super::{LockInfo, QueueEntry};
 use crate::caught::catch;
 use crate::millis;
-use crate::show::{Millis, RequestsAhead};
+use crate::show::{Millis, RequestsAhead, list};
 use crate::sync::assert_unlocked;
 
 /// A hold or a wait that took longer than its threshold, with the evidence of that moment.
@@ -103,29 +103,24 @@ impl fmt::Display for SlowReport {
     /// Formats as `long hold: lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1200ms,
     /// more than 1000ms; 2 requests waiting, first lock-4-x9 of ben from …, waiting for 800ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let threshold = Millis(self.threshold);
+        let over = format_args!("more than {}", Millis(self.threshold));
         match (&self.slow, &self.holder) {
             (SlowRequest::Hold { ended }, Some(holder)) => {
                 let ended = if *ended { ", released" } else { "" };
-                write!(f, "long hold: {holder}, more than {threshold}{ended}")?;
+                write!(f, "long hold: {holder}, {over}{ended}")?;
             }
-            (SlowRequest::Hold { .. }, None) => write!(f, "long hold: more than {threshold}")?,
-            (SlowRequest::Wait { request, .. }, Some(holder)) => {
-                write!(
-                    f,
-                    "long wait: {request}, more than {threshold}; held by {holder}"
-                )?;
-            }
-            (SlowRequest::Wait { request, .. }, None) => {
-                write!(f, "long wait: {request}, more than {threshold}, ended")?;
+            (SlowRequest::Hold { .. }, None) => write!(f, "long hold: {over}")?,
+            (SlowRequest::Wait { request, .. }, holder) => {
+                write!(f, "long wait: {request}, {over}")?;
+                match holder {
+                    Some(holder) => write!(f, "; held by {holder}")?,
+                    None => f.write_str(", ended")?,
+                }
             }
         }
-        let waiting = RequestsAhead(self.waiting, "request");
-        write!(f, "; {waiting}")?;
-        match (&self.slow, self.first.first()) {
-            (SlowRequest::Hold { .. }, Some(first)) => write!(f, ", first {first}"),
-            _ => Ok(()),
-        }
+        write!(f, "; {}", RequestsAhead(self.waiting, "request"))?;
+        let is_hold = matches!(self.slow, SlowRequest::Hold { .. });
+        list(f, ", first ", self.first.first().filter(|_| is_hold))
     }
 }
 
@@ -153,7 +148,7 @@ pub trait ReportObserver: fmt::Debug + Send + Sync {
 pub(crate) struct ReportChannel {
     pub(crate) thresholds: ReportThresholds,
     send: Sender<SlowReport>,
-    reports: Receiver<SlowReport>,
+    pub(super) reports: Receiver<SlowReport>,
     last_number: AtomicU64,
     observer: Option<Arc<dyn ReportObserver>>,
 }
@@ -173,10 +168,6 @@ impl ReportChannel {
             last_number: AtomicU64::new(0),
             observer,
         }))
-    }
-
-    pub(super) fn receiver(&self) -> Receiver<SlowReport> {
-        self.reports.clone()
     }
 
     /// Publishes a report. Never blocks: of reports that no receiver takes, the oldest is dropped.

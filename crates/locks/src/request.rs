@@ -221,15 +221,10 @@ impl RequestHead {
         waits: Option<(WaiterKind, WaitDeadline)>,
     ) -> Self {
         let deadline = waits.and_then(|(_, deadline)| deadline);
+        let mut source = RequestSource::vacant();
+        source.assign(requester);
         Self {
-            source: RequestSource {
-                thread: if requester.bound { requester.thread } else { 0 },
-                transaction: requester.transaction,
-                untaken: false,
-                call_site: requester.call_site,
-                owner: requester.owner.clone(),
-                label: requester.label.cloned(),
-            },
+            source,
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: match waits {
@@ -341,13 +336,12 @@ impl<L, G> Holder<L, G> {
     /// Describes it, under this grant.
     pub(super) fn info_of(&self, grant: Grant, now: MonotonicTime) -> LockInfo {
         let held_for = self.since.lasted(now);
+        let acquired_at = SystemTime::now().checked_sub(held_for);
         LockInfo {
             lock_id: grant.id(),
             owner_id: self.source.owner.clone(),
             fencing_token: grant.token,
-            acquired_at: SystemTime::now()
-                .checked_sub(held_for)
-                .unwrap_or(SystemTime::UNIX_EPOCH),
+            acquired_at: acquired_at.unwrap_or(SystemTime::UNIX_EPOCH),
             held_for,
             at_least: !self.since.exact,
             untaken: self.source.untaken,
@@ -364,9 +358,9 @@ pub(super) struct Request<W: QueuedWork> {
     work: Mutex<{ rank::REQUEST }, Option<W>>,
     /// The outcome, with what another thread has left of the work.
     mailbox: Mailbox<Answered<W>>,
-    /// Whether it was woken from the [wake-up chain](super::wake_chain). Written under the mutex of
-    /// the mailbox, while the waiter sleeps.
-    woken_by_chain: AtomicBool,
+    /// Whether it was woken from the [wake-up chain](super::wake_chain), and must continue it.
+    /// Written under the mutex of the mailbox, while the waiter sleeps.
+    pub(super) woken_by_chain: AtomicBool,
 }
 
 /// The outcome of a request, and what is left of the work that another thread has run.
@@ -387,11 +381,6 @@ impl<W: QueuedWork> Request<W> {
             mailbox: Mailbox::new(),
             woken_by_chain: AtomicBool::new(false),
         }
-    }
-
-    /// Whether it was woken from the wake-up chain, and must continue it.
-    pub(super) fn was_woken_by_chain(&self) -> bool {
-        self.woken_by_chain.load(Ordering::Relaxed)
     }
 
     pub(super) fn take_work(&self) -> Option<W> {
@@ -432,18 +421,13 @@ impl<W: QueuedWork> Waiting for Request<W> {
 
     fn serve(&self, grant: Grant) -> Rest {
         let Some(mut work) = self.take_work() else {
-            debug_assert!(
-                false,
-                "only work that another thread may run is served, and once"
-            );
+            debug_assert!(false, "only work for another thread is served, and once");
             return Rest::Awake;
         };
         // A panic leaves no visible state: the work owns all that it changes, and does not run
         // again.
-        let outcome = match catch(|| work.run(grant)) {
-            Ok(reply) => RequestOutcome::Done(reply),
-            Err(panic) => RequestOutcome::Panicked(panic),
-        };
+        let reply = catch(|| work.run(grant));
+        let outcome = reply.map_or_else(RequestOutcome::Panicked, RequestOutcome::Done);
         self.mailbox.leave(Answered(outcome, Some(work)))
     }
 
@@ -454,7 +438,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
 
 impl<W: QueuedWork> Sleeper for Request<W> {
     fn wake(&self) -> bool {
-        let note = || self.woken_by_chain.store(true, Ordering::Relaxed);
-        self.mailbox.wake_in_chain(note)
+        self.mailbox
+            .wake_in_chain(|| self.woken_by_chain.store(true, Ordering::Relaxed))
     }
 }

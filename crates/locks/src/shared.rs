@@ -48,6 +48,8 @@ pub(super) struct LockShared {
     pub(super) this: Weak<Self>,
 }
 
+type StateGuard<'a> = MutexGuard<'a, { rank::LOCK }, LockState>;
+
 impl LockShared {
     pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
         options.how_to_wait(self.timeout(), self.queue_bound, &self.clock)
@@ -66,7 +68,7 @@ impl LockShared {
     ) -> Wait<RequestPosition> {
         let planned = state.next_look;
         if waits_as == WaiterKind::Task
-            && let Some(deadline) = waits_as.ended_by_keeper(how.deadline)
+            && let Some((_, deadline)) = how.deadline
         {
             state.tasks_wait = true;
             state.look_no_later_than(deadline);
@@ -90,18 +92,27 @@ impl LockShared {
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        self.step_and(step, false)
+        let watched = |state: &mut LockState| {
+            let result = step(state);
+            if state.observed.is_some()
+                && let Some(deadline) = state.watch_slow()
+            {
+                state.outbox.push(AfterUnlock::Look(deadline));
+            }
+            result
+        };
+        self.step_and(watched, |state| drop(state))
     }
 
     /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
     /// thread that waits for the state meanwhile gets it next, before this one can lock it again.
     pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        self.step_and(step, true)
+        self.step_and(step, unlock_fair)
     }
 
-    /// Reads the requests in the queue, in order and each with its position, one page after the
-    /// other. The lock stays usable between two pages. The first page is of the same moment as
-    /// `first`, whose result this returns, too.
+    /// Reads the requests in the queue, in order and each with its position, page by page. The lock
+    /// stays usable between two pages. The first page is of the moment of `first`, whose result is
+    /// returned too.
     pub(super) fn read_queue<T, I>(
         &self,
         first: impl FnOnce(&mut LockState) -> T,
@@ -116,10 +127,8 @@ impl LockShared {
             });
             (page.collect::<Vec<_>>(), next)
         };
-        let (result, (mut list, mut next)) = self.step_fair(|state| {
-            let result = first(state);
-            (result, page(state, None))
-        });
+        let (result, (mut list, mut next)) =
+            self.step_fair(|state| (first(state), page(state, None)));
         while next.is_some() {
             let (items, after) = self.step_fair(|state| page(state, next));
             // Without the mutex, because a long list may move.
@@ -129,10 +138,12 @@ impl LockShared {
         (result, list)
     }
 
-    /// Takes a step that plans the next look of the keeper, or a fair one that does not: see
-    /// [`step_fair`](Self::step_fair).
     #[inline(always)]
-    fn step_and<T>(&self, step: impl FnOnce(&mut LockState) -> T, is_fair: bool) -> T {
+    fn step_and<T>(
+        &self,
+        step: impl FnOnce(&mut LockState) -> T,
+        unlock: impl FnOnce(StateGuard<'_>),
+    ) -> T {
         let mut state = self.state.lock();
         // Pins the holder: no other thread changes the word until the mutex is free again.
         if let Some(held) = state.shown
@@ -149,25 +160,13 @@ impl LockShared {
         state.now = self.clock.now();
         state.observe();
         let result = step(&mut state);
-        if !is_fair
-            && state.observed.is_some()
-            && let Some(deadline) = state.watch_slow()
-        {
-            state.outbox.push(AfterUnlock::Look(deadline));
-        }
         let held = state.held();
         if held != state.shown {
             state.shown = held;
             self.word.set(held);
         }
-        let outbox = match state.outbox.is_empty() {
-            true => None,
-            false => Some(std::mem::take(&mut state.outbox)),
-        };
-        match is_fair {
-            true => unlock_fair(state),
-            false => drop(state),
-        }
+        let outbox = (!state.outbox.is_empty()).then(|| std::mem::take(&mut state.outbox));
+        unlock(state);
         let outbox = outbox.into_iter().flatten();
         outbox.for_each(|next| self.deliver(next));
         result
@@ -181,7 +180,11 @@ impl LockShared {
                     reports.publish(*report);
                 }
             }
-            AfterUnlock::Look(deadline) => self.call_keeper(deadline),
+            // Without it, no request waits.
+            AfterUnlock::Look(deadline) => {
+                let this = self.this.upgrade();
+                this.iter().for_each(|this| call_keeper(this, deadline));
+            }
             AfterUnlock::Answer(request, outcome) => request.deliver(outcome),
             AfterUnlock::Serve(request, grant) => request.deliver(Ok(grant)),
         }
@@ -199,27 +202,16 @@ impl LockShared {
         Keeper::of_process().take_over(Box::new(work));
     }
 
-    #[cold]
-    fn call_keeper(&self, deadline: Deadline) {
-        // Without it, no request waits.
-        if let Some(this) = self.this.upgrade() {
-            call_keeper(&this, deadline);
-        }
-    }
-
     /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
     /// that a request held it a moment ago.
     #[inline(always)]
-    pub(super) fn lock_if_free(&self) -> Option<MutexGuard<'_, { rank::LOCK }, LockState>> {
+    pub(super) fn lock_if_free(&self) -> Option<StateGuard<'_>> {
         if !self.word.is_free() {
             return None;
         }
         let state = self.state.lock();
-        let is_free = match state.shown {
-            None => true,
-            Some(held) => !held.is_pinned() && self.word.is_free(),
-        };
-        is_free.then_some(state)
+        let ends_apart = |held: HeldWord| !held.is_pinned() && self.word.is_free();
+        state.shown.is_none_or(ends_apart).then_some(state)
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
@@ -327,16 +319,13 @@ impl WaitQueue for LockShared {
         }
         // After the queue: a request that leaves it meanwhile waits for its nodes.
         self.step_fair(|state| {
-            state
-                .waiters_for_nodes()
-                .for_each(|waiter| waiter.look_at(None, look));
+            let waiters = state.waiters_for_nodes();
+            waiters.for_each(|waiter| waiter.look_at(None, look));
             if let Some(first) = look.first_deadline() {
                 state.tasks_wait = true;
                 state.look_no_later_than(first);
             }
-            if let Some(left) = left {
-                state.look_within(left);
-            }
+            left.and_then(|left| state.look_within(left));
             look.again_at(state.next_look);
         });
     }
