@@ -1,9 +1,8 @@
 //! The keeper: one thread of the process, which watches the clock for all locks that need it.
 //!
-//! It revokes holders that exceed their hold limit, and reports long holds and waits. A task waits
-//! without a thread, so the keeper also ends its wait at the deadline, and runs the batch that the
-//! task has left in the queue. The thread starts when it is first needed, and ends when it serves
-//! no lock any more. It keeps no lock alive.
+//! It revokes holders that exceed their hold limit, reports long holds and waits, ends the waits of
+//! tasks, and runs batches that tasks have left in a queue. The thread starts when it is first
+//! needed, ends when it serves no lock any more, and keeps no lock alive.
 //!
 //! L29. Whenever the mutexes are free: the keeper looks at a queue no later than at the first
 //! deadline of a task that waits there, or it is about to look, or a thread is about to call it.
@@ -18,8 +17,7 @@ use crate::time::{Clock, Deadline, Pause, TimeListener};
 
 /// A queue that the keeper serves.
 pub trait Kept: Send + Sync {
-    /// Revokes overdue holders, reports long holds and waits, and ends the waits of tasks whose
-    /// deadline has passed. Says when to do so again: [`KeeperSlot::expect`].
+    /// Does what is due. Says when to do so again: [`KeeperSlot::expect`].
     fn check_deadlines(&self);
 }
 
@@ -58,26 +56,25 @@ struct KeeperState {
     runs: bool,
 }
 
-/// A thread of the keeper, as the work that it does sees it.
+/// A thread of the keeper, as its work sees it.
 pub struct KeeperThread {
     keeper: Arc<Keeper>,
     /// Whether another thread has taken its place.
     is_replaced: bool,
 }
 
-/// What a queue knows of the keeper. It is part of the queue: its drop ends the service.
+/// The keeper, as a queue sees it. Its drop, with the queue, ends the service.
 #[derive(Default)]
 pub struct KeeperSlot(OnceLock<Arc<Served>>);
 
-/// A queue that is served. Hears of the advances of a manual clock.
+/// A queue that is served, also with the advances of a manual clock.
 struct Served {
     id: QueueId,
     clock: Clock,
 }
 
 impl KeeperSlot {
-    /// Lets the keeper serve the queue from now on, and starts its thread if it does not run.
-    /// Called by each task before it joins the queue.
+    /// Lets the keeper serve the queue from now on. Called by each task before it joins the queue.
     pub fn attend<Q: Kept + 'static>(&self, queue: &Arc<Q>, clock: &Clock) -> io::Result<()> {
         if self.0.get().is_none() {
             let id = KEEPER.serve(queue)?;
@@ -93,21 +90,20 @@ impl KeeperSlot {
         Ok(())
     }
 
-    /// Whether the keeper serves the queue.
     pub(super) fn is_served(&self) -> bool {
         self.0.get().is_some()
     }
 
     /// Lets the keeper look at the queue no later than then, by the clock of the queue.
     pub fn expect(&self, deadline: Deadline) {
-        let Some(Served { id, clock }) = self.0.get().map(|served| &**served) else {
-            return;
-        };
-        match clock.is_manual() {
-            false => KEEPER.expect(*id, deadline),
-            true if clock.until(deadline).is_none() => KEEPER.expect(*id, Deadline::PASSED),
-            // An advance of the clock calls the keeper.
-            true => {}
+        let served = self.0.get().map(|served| &**served);
+        if let Some(Served { id, clock }) = served {
+            match clock.is_manual() {
+                false => KEEPER.expect(*id, deadline),
+                true if clock.until(deadline).is_none() => KEEPER.expect(*id, Deadline::PASSED),
+                // An advance of the clock calls the keeper.
+                true => {}
+            }
         }
     }
 }
@@ -126,22 +122,14 @@ impl Drop for KeeperSlot {
     }
 }
 
-enum Duty {
-    Work(LeftWork),
-    Look(Weak<dyn Kept>),
-    End,
-}
-
 impl Keeper {
-    /// Returns the keeper of the process.
     pub fn of_process() -> Arc<Self> {
         Arc::clone(&KEEPER)
     }
 
-    /// Begins to serve a queue, if it does not do so already.
     fn serve<Q: Kept + 'static>(self: &Arc<Self>, queue: &Arc<Q>) -> io::Result<QueueId> {
         let id = Arc::as_ptr(queue).addr();
-        let queue: Weak<dyn Kept> = Arc::downgrade(queue) as Weak<dyn Kept>;
+        let queue = Arc::downgrade(queue) as Weak<dyn Kept>;
         let mut state = self.state.lock();
         if !state.runs {
             self.start()?;
@@ -180,8 +168,7 @@ impl Keeper {
 
     fn forget(&self, id: QueueId) {
         let mut state = self.state.lock();
-        let forgotten = state.served.remove(&id);
-        if let Some((_, Some(next))) = forgotten {
+        if let Some((_, Some(next))) = state.served.remove(&id) {
             state.due.remove(&next);
         }
         if state.served.is_empty() {
@@ -189,7 +176,6 @@ impl Keeper {
         }
     }
 
-    /// Takes over work that a task has left in a queue that it serves.
     pub fn take_over(&self, work: LeftWork) {
         self.state.lock().work.push_back(work);
         self.called.notify_one();
@@ -201,26 +187,16 @@ impl Keeper {
             keeper: self,
             is_replaced: false,
         };
-        while !thread.is_replaced {
-            match thread.keeper.next_duty() {
-                Duty::End => return,
-                // Neither the work of one task nor its waker may end the waits of others.
-                Duty::Work(work) => drop(catch(|| work(&mut thread))),
-                Duty::Look(queue) => {
-                    if let Some(queue) = queue.upgrade() {
-                        drop(catch(|| queue.check_deadlines()));
-                        if Arc::strong_count(&queue) == 1 {
-                            // Its drop can take long: the end of a store waits for its journal.
-                            thread.hand_over();
-                        }
-                        dispose(queue);
-                    }
-                }
-            }
+        while !thread.is_replaced
+            && let Some(duty) = thread.keeper.next_duty()
+        {
+            // Neither the work of one task nor its waker may end the waits of others.
+            drop(catch(|| duty(&mut thread)));
         }
     }
 
-    fn next_duty(&self) -> Duty {
+    /// Returns the next work or look. `None` at the end of the service.
+    fn next_duty(&self) -> Option<LeftWork> {
         let mut guard = self.state.lock();
         loop {
             let state = &mut *guard;
@@ -231,7 +207,7 @@ impl Keeper {
                 && let Some(work) = state.work.pop_front()
             {
                 state.worked = true;
-                return Duty::Work(work);
+                return Some(work);
             }
             state.worked = false;
             if is_due
@@ -239,11 +215,12 @@ impl Keeper {
                 && let Some((queue, next)) = state.served.get_mut(&id)
             {
                 *next = None;
-                return Duty::Look(Weak::clone(queue));
+                let queue = Weak::clone(queue);
+                return Some(Box::new(move |thread| thread.look_at(&queue)));
             }
             if state.served.is_empty() && state.work.is_empty() {
                 *state = KeeperState::default();
-                return Duty::End;
+                return None;
             }
             guard = match pause {
                 Some(Some(Pause::For(left))) => self.called.wait_for(guard, left),
@@ -254,6 +231,17 @@ impl Keeper {
 }
 
 impl KeeperThread {
+    fn look_at(&mut self, queue: &Weak<dyn Kept>) {
+        if let Some(queue) = queue.upgrade() {
+            drop(catch(|| queue.check_deadlines()));
+            if Arc::strong_count(&queue) == 1 {
+                // Its drop can take long: the end of a store waits for its journal.
+                self.hand_over();
+            }
+            dispose(queue);
+        }
+    }
+
     /// Lets another thread continue before code that may take long. If none starts, queues wait.
     pub fn hand_over(&mut self) {
         if !self.is_replaced {

@@ -1,5 +1,4 @@
-//! A mailbox for the outcome of one request: a thread sleeps until it is there, a task is polled
-//! again.
+//! A mailbox for the outcome of one request: a thread sleeps, or a task is polled again.
 
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -9,7 +8,7 @@ use crate::caught::{dispose, wake};
 use crate::sync::{Condvar, Hint, Mutex, MutexGuard, rank};
 use crate::time::{Clock, Deadline, Pause, TimeListener};
 
-/// A waiter that receives one outcome: a thread waits for it, or a task polls it.
+/// A waiter that receives one outcome.
 pub trait Recipient: Send + Sync + 'static {
     type Outcome: Send + 'static;
 
@@ -26,7 +25,6 @@ pub enum Rest {
     Parked,
 }
 
-/// A mailbox for one outcome.
 #[derive(Debug)]
 pub struct Mailbox<O> {
     slot: Mutex<{ rank::REQUEST }, Slot<O>>,
@@ -39,8 +37,7 @@ struct Slot<O> {
     /// Set from the answer until the waiter takes it.
     outcome: Option<O>,
     rest: Rest,
-    /// The waker of the task, while it is parked. A waker is code of users: it is cloned, called
-    /// and dropped without the mutex.
+    /// Code of users: it is cloned, called and dropped without the mutex.
     waker: Option<Waker>,
 }
 
@@ -82,23 +79,17 @@ impl<O: Send + 'static> Mailbox<O> {
         match rest {
             Rest::Awake => {}
             Rest::Sleeps => self.changed.notify_one(),
-            Rest::Parked => self.wake_task(),
+            Rest::Parked => {
+                let mut slot = self.slot.lock();
+                slot.rest = Rest::Awake;
+                let waker = slot.waker.take();
+                drop(slot);
+                waker.map(wake);
+            }
         }
     }
 
-    #[cold]
-    fn wake_task(&self) {
-        let mut slot = self.slot.lock();
-        slot.rest = Rest::Awake;
-        let waker = slot.waker.take();
-        drop(slot);
-        if let Some(waker) = waker {
-            wake(waker);
-        }
-    }
-
-    /// Wakes the waiter for the wake-up chain. Returns whether it continues the chain: a thread
-    /// that slept does. A task does not, because it may never be polled again.
+    /// Wakes the waiter for the wake-up chain, which a thread that slept continues, and no task.
     pub(super) fn wake_in_chain(&self, note: impl FnOnce()) -> bool {
         let slot = self.slot.lock();
         let rest = slot.rest;
@@ -110,8 +101,7 @@ impl<O: Send + 'static> Mailbox<O> {
         rest == Rest::Sleeps
     }
 
-    /// Waits for the outcome: spins so often, then sleeps. `None` when the deadline has passed
-    /// first.
+    /// Waits for the outcome: spins so often, then sleeps. `None` when the deadline has passed.
     pub fn wait_until(&self, spins: u32, clock: &Clock, deadline: Option<Deadline>) -> Option<O> {
         self.is_answered.spin(spins);
         let mut slot = self.slot.lock();
@@ -190,8 +180,7 @@ impl<O: Send + 'static> Recipient for Mailbox<O> {
 pub(super) struct ClockListener<W>(pub(super) Arc<W>);
 
 impl<W: Recipient> TimeListener for ClockListener<W> {
-    /// Wakes the waiter to read its clock again. Passing through the mutex closes the gap between
-    /// its last look and its sleep.
+    /// Lets the waiter read its clock, also between its last look and its sleep.
     fn time_advanced(&self) {
         let mailbox = self.0.mailbox();
         drop(mailbox.slot.lock());
