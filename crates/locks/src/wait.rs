@@ -1,17 +1,14 @@
-//! How a thread or a task waits in a queue: until its outcome, its deadline or its cancellation.
-//!
-//! The only place where timeouts, cancel tokens and hold limits meet a waiter; every lock type
-//! waits here. A thread ends its own wait. The wait of a task is ended by the
-//! [keeper](super::keeper), with the same code.
+//! How a thread or a task waits in a queue: until its outcome, deadline or cancellation. A thread
+//! ends its own wait, and the [keeper](super::keeper) that of a task, with the same code.
 
-use std::future::poll_fn;
 use std::io;
 use std::mem::take;
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use super::cancel::Attached;
 pub use super::diagnostics::WaiterKind;
 use super::keeper::{KeeperSlot, Kept};
 use super::mailbox::{ClockListener, Mailbox, Recipient};
@@ -25,31 +22,26 @@ use crate::time::{Clock, Deadline};
 
 /// A queue as its waiters see it.
 pub trait WaitQueue: Send + Sync + 'static {
-    /// Identifies one wait: no other wait in the queue ever has an equal ticket, not even a later
-    /// wait of the same holder. A token withdraws a request without its mutex, so a withdrawal can
-    /// come after its wait is over.
-    type Ticket: Copy + Send + 'static;
+    /// Identifies one wait: no other one ever has an equal ticket, because a withdrawal can be
+    /// late.
+    type Ticket: Copy + Send + Unpin + 'static;
 
-    /// Returns the number of the request or the key for which it waits, for reports.
+    /// Returns the number of the request or the key, for reports.
     fn waits_for(_: Self::Ticket) -> u64 {
         0
     }
 
     fn clock(&self) -> &Clock;
 
-    /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
-    /// request has an outcome already, or is about to get one.
+    /// Removes a request from the queue and fails it. Does nothing when that wait is over.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
-    /// Returns what the queue knows of the keeper, which ends the waits of tasks.
     fn keeper(&self) -> &KeeperSlot;
 
-    /// Removes the request of a task that is gone from the queue. If it was granted meanwhile, ends
-    /// the grant.
+    /// Removes the request of a task that is gone. If it was granted meanwhile, ends the grant.
     fn abandon(&self, ticket: Self::Ticket);
 
-    /// Looks at all waits of tasks. Also revokes the grants that exceed the hold limit while
-    /// requests wait, and reports long holds and waits.
+    /// Looks at all waits of tasks, revokes grants, and reports long holds and waits.
     fn check_waits_and_holds(&self, look: &mut Look<'_, Self::Ticket>);
 
     /// Called if the keeper could not be called: the next request or grant tries again.
@@ -146,8 +138,7 @@ impl HowToWait {
         !self.is_at_once() && waiting < self.bound
     }
 
-    /// Refuses a request that may not wait beside so many others. One that may not wait at all
-    /// needs the holder.
+    /// Refuses a request that may not wait, with the holder if that is because of its options.
     pub(super) fn refuse(
         self,
         owner: &OwnerId,
@@ -172,15 +163,14 @@ impl HowToWait {
     }
 }
 
-/// The events that end a wait besides its outcome.
+/// A request that has joined a queue.
 #[derive(Clone, Copy)]
 pub struct Wait<T> {
     pub ticket: T,
     pub deadline: WaitDeadline,
     /// How often it spins before it sleeps.
     pub spins: u32,
-    /// When the keeper must look for overdue holders, long waits, and the end of this wait, if it
-    /// does not do so before that anyway.
+    /// When the keeper must look at this wait and its holders, unless it does so before anyway.
     pub keeper_looks: Option<Deadline>,
 }
 
@@ -206,8 +196,8 @@ impl WaiterKind {
         }
     }
 
-    /// Waits until the request has its outcome, which happens exactly once. A waiter that times out
-    /// withdraws its request and waits for the answer to that, so a grant that races it counts.
+    /// Waits until the request has its outcome. A waiter that times out withdraws its request and
+    /// waits for the answer to that, so a grant that races it counts.
     #[doc(hidden)]
     pub async fn wait<Q: WaitQueue, W: Recipient>(
         self,
@@ -220,26 +210,27 @@ impl WaiterKind {
             call_keeper(queue, deadline);
         }
         let (ticket, clock, mailbox) = (wait.ticket, queue.clock(), waiter.mailbox());
-        // From here on, a panic of a task leaves the queue too.
-        let task = (self == Self::Task).then(|| TaskWait {
-            queue: &**queue,
-            mailbox,
-            ticket,
-            is_over: false,
-        });
-        let _attached = cancel.map(|token| {
+        let attach = |token: &CancelToken| {
             let queue = Arc::clone(queue);
             token.attach(move || queue.withdraw(ticket, Reason::Cancelled))
-        });
-        if let Some(mut task) = task {
+        };
+        if self == Self::Task {
+            // From here on, a panic leaves the queue too.
+            let mut task = TaskWait {
+                queue: &**queue,
+                mailbox,
+                ticket,
+                attached: None,
+                spins: wait.spins,
+                is_over: false,
+            };
+            task.attached = cancel.map(attach);
             if let Some((limit, _)) = wait.deadline.filter(|(limit, _)| limit.is_zero()) {
                 queue.withdraw(ticket, Reason::Expired(limit));
             }
-            // It spins only before it first waits.
-            let outcome = poll_fn(|context| mailbox.poll(take(&mut wait.spins), context)).await;
-            task.is_over = true;
-            return outcome;
+            return task.await;
         }
+        let _attached = cancel.map(attach);
         let _noted = Waits::in_queue(queue, Q::waits_for(ticket));
         let _listener = wait.deadline.filter(|_| clock.is_manual()).map(|_| {
             let listener = Arc::new(ClockListener(Arc::clone(waiter)));
@@ -260,8 +251,7 @@ impl WaiterKind {
     }
 }
 
-/// Lets the keeper look at the queue, for overdue holders and for the reports of long waits. If its
-/// thread cannot be started, a long wait is reported at its end.
+/// Lets the keeper look at the queue. If no thread starts, a long wait is reported at its end.
 pub(super) fn call_keeper<Q: WaitQueue>(queue: &Arc<Q>, deadline: Deadline) {
     match queue.keeper().attend(queue, queue.clock()) {
         Ok(()) => queue.keeper().expect(deadline),
@@ -279,13 +269,25 @@ pub fn blocking<T>(code: impl Future<Output = T>) -> T {
     }
 }
 
-/// The wait of a task. On drop before its outcome, the request leaves the queue, or ends the grant
-/// that it has got.
+/// The wait of a task. On drop before its outcome, the request leaves, or ends its grant.
 struct TaskWait<'a, Q: WaitQueue, O: Send + 'static> {
     queue: &'a Q,
     mailbox: &'a Mailbox<O>,
     ticket: Q::Ticket,
+    attached: Option<Attached>,
+    spins: u32,
     is_over: bool,
+}
+
+impl<Q: WaitQueue, O: Send + 'static> Future for TaskWait<'_, Q, O> {
+    type Output = O;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<O> {
+        // It spins only before it first waits.
+        let outcome = self.mailbox.poll(take(&mut self.spins), context);
+        self.is_over = outcome.is_ready();
+        outcome
+    }
 }
 
 impl<Q: WaitQueue, O: Send + 'static> Drop for TaskWait<'_, Q, O> {
