@@ -18,8 +18,7 @@ use crate::wait::{WaiterKind, blocking};
 /// A request that has not been made, with its options. `R` determines what is granted: a guard, a
 /// transaction, nodes, a turn at a key, or slots of a limiter.
 ///
-/// Errors and statistics of a lock name the line that created it. Threads and tasks wait in one
-/// queue:
+/// Errors and statistics name the line that created it. Threads and tasks wait in one queue:
 ///
 /// - [`wait`](Self::wait) makes the request, and blocks the calling thread until the grant.
 /// - `.await` makes it in a task. Nothing is requested before the first poll.
@@ -53,7 +52,7 @@ use crate::wait::{WaiterKind, blocking};
 #[must_use = "nothing is requested before it waits"]
 pub struct PendingRequest<'a, R> {
     pub(crate) request: R,
-    context: RequestContext,
+    pub(crate) context: RequestContext,
     borrows: PhantomData<&'a ()>,
 }
 
@@ -125,8 +124,7 @@ impl<R> PendingRequest<'_, R> {
         self.with(|options| options.label(label))
     }
 
-    /// Sets the timeout of the request, which begins with [`wait`](Self::wait) or the first poll.
-    /// Zero: it does not wait. The default is that of the lock.
+    /// Sets the timeout, which begins with [`wait`](Self::wait) or the first poll. Zero: no wait.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
     }
@@ -151,21 +149,15 @@ impl<R> PendingRequest<'_, R> {
         self
     }
 
-    /// Replaces all options, also by those without a method here, such as the
-    /// [priority](AcquireOptions::priority).
+    /// Replaces all options. Some have no method here, as the [priority](AcquireOptions::priority).
     pub fn options(mut self, options: AcquireOptions) -> Self {
         self.context.options = options;
         self
     }
-
-    pub(crate) fn into_parts(self) -> (R, RequestContext) {
-        (self.request, self.context)
-    }
 }
 
 impl<'a, R: NodesInstead> PendingRequest<'a, R> {
-    /// Requests the nodes of a scope instead of the whole document, for a transaction. The other
-    /// options stay as they are.
+    /// Requests the nodes of a scope instead of the whole document, for a transaction.
     pub fn on(self, scope: impl Into<Scope>) -> PendingRequest<'a, R::OnNodes> {
         PendingRequest {
             request: self.request.on_nodes(scope.into()),

@@ -84,7 +84,7 @@ where
     /// [`LockError`]: the queue is full; the key is not free and the request was not allowed to
     /// wait; its token was already cancelled.
     pub fn reserve(self) -> Result<Reservation<K, V>, LockError> {
-        let (KeyRequest { lock, key, owner }, context) = self.into_parts();
+        let (KeyRequest { lock, key, owner }, context) = (self.request, self.context);
         // The executing thread is not known yet, and a position does not wait.
         let requester = bound_to(0, &context, &owner);
         let turn = lock.0.ask(key, &requester, &context.options, true)?;
