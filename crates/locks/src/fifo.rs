@@ -12,7 +12,7 @@ use std::time::Duration;
 use crossbeam_channel::Receiver;
 
 use super::batch::Batch;
-use super::holder_word::Word;
+use super::holder_word::{HeldWord, Word};
 use super::keeper::{KeeperSlot, KeeperThread};
 use super::options::{OF_THE_LOCK, PLAIN};
 use super::report::ReportChannel;
@@ -40,8 +40,7 @@ use crate::time::Clock;
 ///
 /// A release grants the lock to the next waiter in the same step (direct hand-off). No request can
 /// come in between: not a later request, not a `try`, not one of the releasing thread. A waiter
-/// that times out or is cancelled leaves the queue from any position; the order of the others stays
-/// the same.
+/// that times out or is cancelled leaves the queue from any position; the others keep their order.
 ///
 /// # Differences from the standard library
 ///
@@ -51,10 +50,9 @@ use crate::time::Clock;
 ///
 /// # Tasks
 ///
-/// A call that waits blocks its thread: in a task that of the executor, with all its other tasks. A
-/// [request](Self::request) that is awaited never does. It waits in the same queue as threads, with
-/// timeout and cancel token, but without a timer of the executor. A future does nothing before its
-/// first poll, which takes a free lock or joins the queue.
+/// A call that waits blocks its thread, in a task that of the executor. A [request](Self::request)
+/// that is awaited never does: it waits in the same queue as threads, with timeout and cancel
+/// token, but without a timer of the executor. Its first poll takes a free lock or joins the queue.
 ///
 /// **Cancel safety.** A future that is dropped leaves the queue. If it was granted the lock and has
 /// not been polled since, the drop releases the lock, and the next waiter holds it.
@@ -106,7 +104,7 @@ impl FifoLock {
         let reports = settings.channel;
         let reports = reports.or_else(|| ReportChannel::with(settings.reports, settings.observer));
         Self(Arc::new_cyclic(|this| LockShared {
-            word: Word::new(),
+            word: Word::default(),
             state,
             timeout: AtomicU64::new(PackedDuration::pack(settings.timeout)),
             queue_bound: settings.queue_bound.unwrap_or(usize::MAX),
@@ -151,8 +149,7 @@ impl FifoLock {
         Ok(self.take_plainly(owner, Location::caller(), false)?.id())
     }
 
-    /// Acquires the lock for the life of the returned guard. A [`request`](Self::request) has
-    /// options, and also waits in a task.
+    /// Acquires the lock until the guard is dropped. A task awaits a [`request`](Self::request).
     ///
     /// # Errors
     ///
@@ -173,16 +170,14 @@ impl FifoLock {
     ///
     /// # Errors
     ///
-    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if that is the
-    /// calling thread.
+    /// [`LockError::WouldBlock`] with the holder, or [`LockError::Reentrant`] if this thread is it.
     #[track_caller]
     pub fn try_lock(&self, owner: impl Into<OwnerId>) -> Result<LockGuard, LockError> {
         let options = AcquireOptions::new().no_wait();
         self.request(owner).options(options).wait()
     }
 
-    /// Returns a request for a guard, to set its options. Nothing is requested before
-    /// [`wait`](PendingRequest::wait) or `.await`.
+    /// Returns a request for a guard, to be made by [`wait`](PendingRequest::wait) or `.await`.
     #[track_caller]
     pub fn request(&self, owner: impl Into<OwnerId>) -> PendingRequest<'static, GuardRequest> {
         PendingRequest::new(GuardRequest {
@@ -191,13 +186,11 @@ impl FifoLock {
         })
     }
 
-    /// Releases the grant with this id. Never blocks. The next waiter holds the lock when this
-    /// returns.
+    /// Releases the grant with this id. Never blocks. The next waiter holds the lock then.
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`]: the grant is not held, was revoked, or has an open transaction. Nothing is
-    /// released.
+    /// [`ReleaseError`], and nothing is released: not held, revoked, or with an open transaction.
     #[inline]
     pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         match self.0.release(id, false) {
@@ -232,8 +225,8 @@ impl FifoLock {
         self.0.state.lock().queue.len()
     }
 
-    /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
-    /// read page by page, as in the [diagnostics](Self::diagnostics).
+    /// Returns the waiting requests in queue order: the first 32 of one moment, others page by
+    /// page.
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         self.read_entries(|_| ()).1
     }
@@ -253,9 +246,8 @@ impl FifoLock {
     /// Returns what the lock has recorded: its last requests, with those that hold or wait.
     ///
     /// `None` if [`LockOptions::timeline`] does not turn the recorder on. The holder and the last
-    /// request that has ended are of one moment; all others are read page by page, while the lock
-    /// stays usable. Requests that are forgotten meanwhile are missing at the beginning, and
-    /// `forgotten` counts them.
+    /// request that has ended are of one moment; the others are read page by page, while the lock
+    /// stays usable. Requests that are forgotten meanwhile are missing, and `forgotten` has them.
     ///
     /// ```
     /// use doclock_locks::{FifoLock, LockOptions, TimelineOutcome};
@@ -280,10 +272,10 @@ impl FifoLock {
                 Some(recording.waiter(waiter, self.0.lock, None, TimelineOutcome::Waiting))
             },
         );
-        let (mut timeline, mut unfinished) = recorded?;
-        unfinished.extend(waiting.into_iter().flatten());
+        let mut timeline = recorded?;
+        timeline.entries.extend(waiting.into_iter().flatten());
         // Backwards, because the oldest may be forgotten meanwhile.
-        let mut pages = vec![unfinished];
+        timeline.entries.reverse();
         loop {
             let end = timeline.forgotten;
             let page = self
@@ -293,9 +285,9 @@ impl FifoLock {
                 break;
             }
             timeline.forgotten -= page.len() as u64;
-            pages.push(page);
+            timeline.entries.extend(page.into_iter().rev());
         }
-        timeline.entries = pages.into_iter().rev().flatten().collect();
+        timeline.entries.reverse();
         Some(timeline)
     }
 
@@ -323,7 +315,6 @@ impl FifoLock {
 /// What the document store needs beside the interface.
 #[doc(hidden)]
 impl FifoLock {
-    /// Acquires the lock for a thread or a task.
     pub async fn grant_as(
         &self,
         waits_as: WaiterKind,
@@ -336,7 +327,7 @@ impl FifoLock {
         }
     }
 
-    /// Acquires the lock as [`grant_as`](Self::grant_as) does, after a try.
+    /// As [`grant_as`](Self::grant_as), after a try.
     pub async fn grant_in_queue(
         &self,
         waits_as: WaiterKind,
@@ -344,8 +335,7 @@ impl FifoLock {
         options: &AcquireOptions,
     ) -> Result<Grant, LockError> {
         let mut work = None::<Infallible>;
-        let asked = self.ask(waits_as, requester, options, &mut work);
-        let Answer::Granted(grant) = asked.await?;
+        let Answer::Granted(grant) = self.ask(waits_as, requester, options, &mut work).await?;
         Ok(grant)
     }
 
@@ -381,19 +371,11 @@ impl FifoLock {
                 state.source().assign_plainly(owner, call_site, thread);
                 Ok(self.0.take(&mut state, OF_THE_LOCK, || None))
             }
-            None => self.wait_plainly(&owner, call_site, bound),
+            None => {
+                let requester = PLAIN.requester(&owner, call_site, false);
+                self.wait_in_queue(&Requester { bound, ..requester }, &PLAIN)
+            }
         }
-    }
-
-    #[cold]
-    fn wait_plainly(
-        &self,
-        owner: &OwnerId,
-        call_site: &'static Location<'static>,
-        bound: bool,
-    ) -> Result<Grant, LockError> {
-        let requester = PLAIN.requester(owner, call_site, false);
-        self.wait_in_queue(&Requester { bound, ..requester }, &PLAIN)
     }
 
     /// As [`grant_in_queue`](Self::grant_in_queue) in a thread, out of line.
@@ -406,9 +388,8 @@ impl FifoLock {
         blocking(self.grant_in_queue(WaiterKind::Thread, requester, options))
     }
 
-    /// Joins the queue and waits, unless the lock is free. The holder may run the work of the
-    /// request at its queue position; a panic of the work resumes in this thread. Otherwise `work`
-    /// is what is left of it.
+    /// Joins the queue and waits, unless the lock is free. The holder may run the work in its turn;
+    /// a panic of the work resumes in this thread. Otherwise `work` is what is left of it.
     pub async fn ask<W: QueuedWork>(
         &self,
         waits_as: WaiterKind,
@@ -418,7 +399,7 @@ impl FifoLock {
     ) -> Result<Answer<W::Reply>, LockError> {
         let how = self.0.how_to_wait(options);
         let ask = |state: &mut LockState, request: &Arc<Request<W>>| {
-            if state.shown.is_none() {
+            if state.shown == HeldWord::FREE {
                 state.source().assign(requester);
                 let grant = self.0.take(state, requester.hold_limit, || None);
                 return Ok(Requested::Granted(grant));
@@ -435,9 +416,8 @@ impl FifoLock {
         Ok(asked.await?.0)
     }
 
-    /// Takes a step that makes a request, and waits if needed. Also returns whether it waited.
-    ///
-    /// The timeout has begun before: threads that see the request in the queue rely on that.
+    /// Takes a step that makes a request, and waits if needed. Also returns whether it waited. The
+    /// timeout has begun before: threads that see the request in the queue rely on that.
     pub(super) async fn ask_in_step<W: QueuedWork>(
         &self,
         waits_as: WaiterKind,
@@ -472,8 +452,7 @@ impl FifoLock {
         if request.woken_by_chain.load(Ordering::Relaxed) {
             shared.wake_chain.go_on();
         }
-        // The answering thread may drop the last handle of the request; it must not drop the work
-        // of this thread.
+        // The answering thread may drop the last handle of the request, but not this thread's work.
         let Answered(outcome, spent) = answered;
         *work = spent.or_else(|| request.take_work());
         match outcome {
@@ -497,17 +476,15 @@ impl FifoLock {
         }
     }
 
-    /// Closes the lock, or opens it for `None`. While it is closed, no request is granted. Those
-    /// that wait name this owner as their holder, unless another request holds the lock.
+    /// Closes the lock, or opens it for `None`. A closed lock grants no request: those that wait
+    /// name this owner as their holder, unless another request holds the lock.
     ///
-    /// The caller numbers its changes, because threads may bring them in another order than that in
-    /// which it decided on them: one that comes after a later one has no effect.
+    /// The caller numbers its changes: one that a thread brings after a later one has no effect.
     pub fn set_closed(&self, change: u64, by: Option<(&OwnerId, &'static Location<'static>)>) {
         self.0.hand_on(|state| state.set_closed(change, by));
     }
 
-    /// Options of a lock that requests pass after this one: with its clock, reports, and its limit
-    /// on combining.
+    /// Options of a lock that requests pass after this one: its clock, reports and batch limit.
     pub fn companion_options(&self) -> LockOptions {
         let mut options = LockOptions::new().clock(self.clock().clone());
         options.batch = self.0.batch;
@@ -518,28 +495,24 @@ impl FifoLock {
         options
     }
 
-    /// Describes the requests for the whole lock, and those for nodes.
     pub fn request_stats(&self) -> [RequestStats; 2] {
         self.0.step(|state| state.request_stats())
     }
 
-    /// Returns a handle that does not keep the lock.
     pub fn downgrade(&self) -> WeakLock {
         WeakLock(Arc::downgrade(&self.0))
     }
 
     /// Returns the timeout of requests that set none.
     pub fn timeout(&self) -> Option<Duration> {
-        self.0.timeout()
+        PackedDuration::unpack(self.0.timeout.load(Ordering::Relaxed))
     }
 
-    /// Returns the clock of the lock.
     pub fn clock(&self) -> &Clock {
         &self.0.clock
     }
 
-    /// Releases on behalf of a guard. If a transaction is open under it, the end of that
-    /// transaction releases.
+    /// Releases for a guard, or lets the end of a transaction that is open under it do so.
     #[inline]
     pub fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
@@ -553,8 +526,7 @@ impl FifoLock {
         self.0.step(|state| state.join_grant(id, thread))
     }
 
-    /// Closes the transaction that [`FifoLock::join_grant`] opened, or ends a transaction's own
-    /// grant.
+    /// Closes the transaction that `join_grant` opened, or ends a transaction's own grant.
     #[inline]
     pub fn leave_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
@@ -562,7 +534,7 @@ impl FifoLock {
         }
     }
 
-    /// Ends a transaction's own grant if no request waits for it. Returns whether it has ended.
+    /// Ends a transaction's own grant if no request waits. Returns whether it has ended.
     #[inline]
     pub fn leave_if_alone(&self, id: LockId) -> bool {
         self.0.release(id, true)
@@ -621,13 +593,6 @@ impl FifoLock {
         self.0.step(|state| state.bind(grant.id(), this));
     }
 
-    /// Lets the thread of a grant request the lock again, and wait.
-    pub(crate) fn unbind(&self, id: LockId) {
-        // It changes nothing that the word has: the hold can still end without the mutex.
-        self.0.state.lock().bind(id, 0);
-    }
-
-    /// Ends a grant and runs queued batches.
     #[inline(always)]
     fn serve(
         &self,
@@ -658,8 +623,7 @@ impl FifoLock {
         }
     }
 
-    /// Protects a revocable grant from revocation until its transaction ends. `false` when the
-    /// grant has already ended.
+    /// Protects a grant from revocation until its transaction ends. `false` when it has ended.
     #[inline]
     pub fn seal(&self, grant: Grant) -> bool {
         self.is_granted(grant) && (!grant.limited || self.seal_in_step(grant.id()))
@@ -686,7 +650,6 @@ impl FifoLock {
         self.0.step(|state| state.hold_of(id).is_some())
     }
 
-    /// Counts a request whose token is cancelled, and returns its error.
     #[cold]
     pub(super) fn cancelled(&self, requester: &Requester<'_>, part: CapacityPart) -> LockError {
         let mut state = self.0.state.lock();
@@ -722,7 +685,7 @@ impl LockGuard {
     /// Keeps the lock held, and returns the id of the grant, for
     /// [`release_lock`](FifoLock::release_lock). The grant is then bound to no thread, as that of
     /// [`acquire_lock`](FifoLock::acquire_lock). A transaction that is open under the guard stays
-    /// open. If the grant was revoked, the release fails with
+    /// open. The release of a revoked grant fails with
     /// [`ReleaseError::Revoked`](crate::ReleaseError::Revoked).
     ///
     /// ```
@@ -737,7 +700,8 @@ impl LockGuard {
     pub fn into_id(mut self) -> LockId {
         let id = self.grant.id();
         if let Some(lock) = self.lock.take() {
-            lock.unbind(id);
+            // It changes nothing that the word has: the hold can still end without the mutex.
+            lock.0.state.lock().bind(id, 0);
         }
         id
     }

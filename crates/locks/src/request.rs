@@ -1,9 +1,6 @@
 //! A request, for each type of lock: who makes it ([`RequestSource`]), what is asked
 //! ([`RequestHead`]), its place in a queue ([`Waiter`]), its hold ([`Holder`]), its work, and how
-//! its outcome is delivered.
-//!
-//! [`Waiting`] is all that a lock needs of a waiter, which is a thread or a task. A request has its
-//! own mutex: a woken thread need not lock the lock's again.
+//! its outcome is delivered ([`Waiting`]). With a mutex of its own, a woken thread locks no other.
 
 use std::convert::Infallible;
 use std::panic::Location;
@@ -31,8 +28,7 @@ pub struct Requester<'a> {
     pub owner: &'a OwnerId,
     pub label: Option<&'a SmolStr>,
     pub call_site: &'static Location<'static>,
-    /// The thread that must not already hold the lock, because it would wait for itself; zero for
-    /// none.
+    /// The thread that would wait for itself if it held the lock already; zero for none.
     pub thread: u64,
     /// Whether the grant is bound to that thread. A grant that is released by its id is not.
     pub bound: bool,
@@ -41,10 +37,7 @@ pub struct Requester<'a> {
     pub hold_limit: RequestLimit,
 }
 
-/// The description of a request, as the lock stores it, in the part that is the same before and
-/// after the grant.
-///
-/// In this order: the fields that a request reads come first.
+/// What the lock stores of it, before and after the grant. What a request reads comes first.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct RequestSource {
@@ -57,8 +50,8 @@ pub struct RequestSource {
     pub(super) label: Option<SmolStr>,
 }
 
-impl RequestSource {
-    pub(super) fn vacant() -> Self {
+impl Default for RequestSource {
+    fn default() -> Self {
         Self {
             owner: OwnerId::default(),
             label: None,
@@ -68,7 +61,9 @@ impl RequestSource {
             untaken: false,
         }
     }
+}
 
+impl RequestSource {
     /// Describes another request of the same owner.
     pub fn requester(&self) -> Requester<'_> {
         Requester {
@@ -82,8 +77,7 @@ impl RequestSource {
         }
     }
 
-    /// Writes the description of a request. Every field is written in place: a copy would stall the
-    /// processor, which would read wide what was written narrow.
+    /// Writes each field in place: a copy would read wide what was written narrow, and stall.
     #[inline(always)]
     pub(super) fn assign(&mut self, requester: &Requester<'_>) {
         self.owner = requester.owner.clone();
@@ -125,8 +119,7 @@ impl RequestSource {
     }
 }
 
-/// Work under a lock. If it is for any thread, the holder of the lock can run it when its turn
-/// comes.
+/// Work under a lock. If it is for any thread, the holder of the lock can run it in its turn.
 pub trait QueuedWork: Send + 'static {
     type Reply: Send + 'static;
 
@@ -140,13 +133,11 @@ pub trait QueuedWork: Send + 'static {
         false
     }
 
-    /// Runs the work, once, under a grant that the caller ends. The rest of the work goes back to
-    /// the requesting thread: memory that one thread allocates and another frees costs both more
-    /// than short work.
+    /// Runs the work, once, under a grant that the caller ends. The rest returns to its thread:
+    /// memory that another thread frees costs both more than short work.
     fn run(&mut self, grant: Grant) -> Self::Reply;
 
-    /// What a thread of the keeper does after it has run the work for a task, with the lock free
-    /// again: the task may never be polled again.
+    /// What a thread of the keeper does after the work of a task, which may not be polled again.
     fn after_keeper(&self) -> Option<LeftWork> {
         None
     }
@@ -181,12 +172,10 @@ pub(super) type Answer = (Arc<dyn Waiting>, LockOutcome);
 pub(super) trait Waiting: Sleeper + Send + Sync {
     fn head(&self) -> &RequestHead;
 
-    /// Delivers the verdict. Called once, and without the lock's mutex; instead of
-    /// [`Waiting::serve`].
+    /// Called once, and without the lock's mutex; instead of [`Waiting::serve`].
     fn deliver(&self, verdict: LockOutcome);
 
-    /// Runs the waiter's work in the calling thread and leaves its outcome, even after a panic.
-    /// Returns whether the waiter must be woken.
+    /// Runs the work and leaves its outcome, even after a panic. Returns whether, and how, to wake.
     #[must_use]
     fn serve(&self, grant: Grant) -> Rest;
 
@@ -205,11 +194,9 @@ pub(super) struct RequestHead {
     pub(super) task: OnceLock<WaitDeadline>,
     /// The number of the thread that waits; zero for a task.
     pub(super) thread: u64,
-    /// Whether it brings work, which the holder of the lock may run.
     pub(super) has_work: bool,
-    /// Whether the holder of the lock can run its work.
+    /// Of its work: [`QueuedWork::is_for_any_thread`], [`QueuedWork::is_brief`].
     pub(super) for_any_thread: bool,
-    /// Whether its work is always short.
     pub(super) brief: bool,
 }
 
@@ -221,10 +208,15 @@ impl RequestHead {
         waits: Option<(WaiterKind, WaitDeadline)>,
     ) -> Self {
         let deadline = waits.and_then(|(_, deadline)| deadline);
-        let mut source = RequestSource::vacant();
-        source.assign(requester);
         Self {
-            source,
+            source: RequestSource {
+                thread: if requester.bound { requester.thread } else { 0 },
+                transaction: requester.transaction,
+                untaken: false,
+                call_site: requester.call_site,
+                owner: requester.owner.clone(),
+                label: requester.label.cloned(),
+            },
             hold_limit: requester.hold_limit,
             deadline: deadline.map_or(Deadline::NEVER, |(_, deadline)| deadline),
             task: match waits {
@@ -249,8 +241,7 @@ impl RequestHead {
     }
 }
 
-/// A request in a queue: for a lock, for nodes, for a key, or for the result of a task. `L` is what
-/// its type of lock keeps beside that.
+/// A request in a queue. `L` is what its type of lock keeps beside that.
 pub(super) struct Waiter<R: ?Sized = dyn Waiting, L = ()> {
     /// The number of its id; the other part is the lock's.
     pub(super) number: u64,
@@ -264,15 +255,11 @@ impl<R: Waiting + ?Sized, L> Waiter<R, L> {
         &self.request.head().source
     }
 
-    fn id(&self, lock: u32) -> LockId {
-        LockId::new(self.number, lock)
-    }
-
     /// Describes it at this position; 1 is the head of the queue.
     pub(super) fn entry(&self, lock: u32, position: usize, now: MonotonicTime) -> QueueEntry {
         let source = self.source();
         QueueEntry {
-            lock_id: self.id(lock),
+            lock_id: LockId::new(self.number, lock),
             owner_id: source.owner.clone(),
             wait_time: now - self.since,
             position,
@@ -290,7 +277,7 @@ impl<R: Waiting + ?Sized, L> Waiter<R, L> {
         now: MonotonicTime,
     ) -> TimeoutEvidence {
         TimeoutEvidence {
-            id: self.id(lock),
+            id: LockId::new(self.number, lock),
             owner: self.source().owner.clone(),
             limit: Duration::ZERO,
             waited: now - self.since,
@@ -303,27 +290,14 @@ impl<R: Waiting + ?Sized, L> Waiter<R, L> {
 }
 
 /// A request that holds a lock, nodes, or a key. `L` is what its type of lock keeps beside that.
-/// `G` names the grant: the number is enough for a key, where the rest follows from it.
-///
-/// In this order: the fields that a request reads come first.
-#[derive(Debug)]
+/// `G` names the grant: for a key, a number. In this order: what a request reads comes first.
+#[derive(Debug, Default)]
 #[repr(C)]
 pub(super) struct Holder<L, G = Grant> {
     pub(super) since: HoldStart,
     pub(super) grant: G,
     pub(super) source: RequestSource,
     pub(super) more: L,
-}
-
-impl<L: Default, G: Default> Holder<L, G> {
-    pub(super) fn vacant() -> Self {
-        Self {
-            since: HoldStart::default(),
-            grant: G::default(),
-            source: RequestSource::vacant(),
-            more: L::default(),
-        }
-    }
 }
 
 impl<L> Holder<L> {
@@ -351,15 +325,14 @@ impl<L, G> Holder<L, G> {
     }
 }
 
-/// A request with a thread or a task that waits for it.
 pub(super) struct Request<W: QueuedWork> {
     head: RequestHead,
     /// Set until a thread takes it to run it.
     work: Mutex<{ rank::REQUEST }, Option<W>>,
     /// The outcome, with what another thread has left of the work.
     mailbox: Mailbox<Answered<W>>,
-    /// Whether it was woken from the [wake-up chain](super::wake_chain), and must continue it.
-    /// Written under the mutex of the mailbox, while the waiter sleeps.
+    /// Whether a [wake-up chain](super::wake_chain) woke it. Written while it sleeps, under its
+    /// mutex.
     pub(super) woken_by_chain: AtomicBool,
 }
 
@@ -393,8 +366,7 @@ impl<W: QueuedWork> Request<W> {
 }
 
 impl<W: QueuedWork> Drop for Request<W> {
-    /// Drops the work of a task that is gone. That is code of users, and the thread that runs it is
-    /// another one: a panic of it ends here.
+    /// Drops the work of a task that is gone, in another thread: a panic of users' code ends here.
     fn drop(&mut self) {
         if self.head.is_left_by_task() {
             dispose((self.take_work(), self.mailbox.take()));
@@ -424,8 +396,7 @@ impl<W: QueuedWork> Waiting for Request<W> {
             debug_assert!(false, "only work for another thread is served, and once");
             return Rest::Awake;
         };
-        // A panic leaves no visible state: the work owns all that it changes, and does not run
-        // again.
+        // A panic leaves no visible state: the work owns all that it changes, and ends.
         let reply = catch(|| work.run(grant));
         let outcome = reply.map_or_else(RequestOutcome::Panicked, RequestOutcome::Done);
         self.mailbox.leave(Answered(outcome, Some(work)))

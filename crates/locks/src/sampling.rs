@@ -1,7 +1,7 @@
 //! Which holds are measured, when they began, and how long waiters spin.
 //!
-//! Reading the clock costs as much as the rest of an uncontended lock. So of the holds for which no
-//! request waits when they begin, one in [`Samples::RUN`] is measured and counts for all of them.
+//! Reading the clock costs as much as the rest of an uncontended lock. So of the holds that begin
+//! while no request waits, one in [`Samples::RUN`] is measured and counts for all.
 
 use std::time::Duration;
 
@@ -11,24 +11,10 @@ use crate::{Samples, nanos};
 /// Decides which of the uncontended holds are measured.
 #[derive(Debug)]
 pub(super) struct Sampling {
-    /// One hold in this many is measured.
+    /// One hold in this many is.
     run: u16,
-    /// How many more holds go without a measurement.
+    /// How many more are not.
     unmeasured: u16,
-}
-
-/// When a grant was measured, and how many it stands for: none by default.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Measured {
-    pub(super) at: MonotonicTime,
-    pub(super) weight: u16,
-}
-
-impl Measured {
-    /// A grant that stands for itself alone.
-    pub(super) fn once(at: MonotonicTime) -> Self {
-        Self { at, weight: 1 }
-    }
 }
 
 impl Sampling {
@@ -47,23 +33,23 @@ impl Sampling {
         }
     }
 
-    /// Whether the next grant is measured. Called once for each grant behind which no request
-    /// waits.
+    /// Begins the next hold behind which no request waits, and measures it if it is one of those.
     #[inline]
-    pub(super) fn measure(&mut self, now: impl FnOnce() -> MonotonicTime) -> Option<Measured> {
+    pub(super) fn measure(&mut self, now: impl FnOnce() -> MonotonicTime) -> HoldStart {
         if self.unmeasured > 0 {
             self.unmeasured -= 1;
-            return None;
+            return HoldStart::default();
         }
         self.unmeasured = self.run - 1;
-        Some(Measured {
-            at: now(),
-            weight: self.run,
-        })
+        let weight = self.run;
+        HoldStart {
+            weight,
+            ..HoldStart::now(now())
+        }
     }
 }
 
-/// When a hold began.
+/// When a hold began. Not measured by default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct HoldStart {
     pub(super) at: MonotonicTime,
@@ -74,16 +60,11 @@ pub(super) struct HoldStart {
 }
 
 impl HoldStart {
+    /// A hold that begins now, and stands for itself alone.
     #[inline(always)]
-    pub(super) fn of(measured: Option<Measured>) -> Self {
-        let exact = measured.is_some();
-        let Measured { at, weight } = measured.unwrap_or_default();
+    pub(super) fn now(at: MonotonicTime) -> Self {
+        let (weight, exact) = (1, true);
         Self { at, weight, exact }
-    }
-
-    /// A hold that begins now.
-    pub(super) fn now(now: MonotonicTime) -> Self {
-        Self::of(Some(Measured::once(now)))
     }
 
     /// Whether the clock was read: when the hold began, or when a thread inspected it first.
@@ -98,12 +79,11 @@ impl HoldStart {
     }
 
     pub(super) fn lasted(self, now: MonotonicTime) -> Duration {
-        self.known()
-            .map_or(Duration::ZERO, |(since, _)| now - since)
+        let known = self.known();
+        known.map_or(Duration::ZERO, |(since, _)| now - since)
     }
 
-    /// Records an inspection of the hold. For an unmeasured hold, the first one is a lower bound of
-    /// its length.
+    /// Records an inspection: of an unmeasured hold, the first is a lower bound of its length.
     pub(super) fn observe(&mut self, now: MonotonicTime) {
         (self.at, self.weight) = self.known().unwrap_or((now, 1));
     }
@@ -132,8 +112,7 @@ impl Pace {
     }
 
     /// Returns how often a waiter spins before it sleeps: for the time of two recent holds, if
-    /// these are short. Waking costs a few microseconds, some of them in the waking thread. Longer
-    /// spinning would keep a processor from threads with work.
+    /// these are short. Waking costs a few microseconds; longer spinning keeps a processor busy.
     pub(super) fn spins(self, limit: Option<Duration>) -> u32 {
         let holds = match self.nanos > Self::LONG {
             true => 0,

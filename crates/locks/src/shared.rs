@@ -1,20 +1,18 @@
-//! The shared part of all handles of a lock: its word and its state, and the protocol between the
-//! two.
+//! What all handles of a lock share: its word and its state, and the protocol between the two.
 
 use std::sync::{Arc, Weak};
 // Not the model's type: the value takes part in no race.
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
-use super::holder_word::{HeldWord, Word, encode};
+use super::holder_word::{HeldWord, Word};
 use super::keeper::{Keeper, KeeperSlot, KeeperThread};
 use super::node::Scope;
 use super::options::RequestLimit;
 use super::report::ReportChannel;
 use super::request::Waiting;
-use super::sampling::Measured;
+use super::sampling::HoldStart;
 use super::state::{AfterUnlock, LockState, Overdue, PAGE, QueuedAt, RequestPosition};
 use super::wait::{HowToWait, Look, Reason, Wait, WaitQueue, WaiterKind, call_keeper};
 use super::wake_chain::WakeChain;
@@ -24,15 +22,13 @@ use crate::packed::PackedDuration;
 use crate::sync::{Mutex, MutexGuard, rank, unlock_fair};
 use crate::time::{Clock, Deadline};
 
-/// In this order, from the beginning of a cache line: the word, the mutex and the fields that a
-/// request uses are side by side. Requesting and granting threads take these lines from each
-/// other's processor in turn.
+/// In this order, from the beginning of a cache line: what a request uses is side by side, because
+/// requesting and granting threads take these lines from each other's processor in turn.
 #[repr(C, align(64))]
 pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
-    /// The [packed](PackedDuration) timeout of requests that set none. Read without the mutex, so
-    /// that deadlines are computed outside it. From here on read-only, except for rare cases.
+    /// The [packed](PackedDuration) timeout of requests that set none. From here on rarely written.
     pub(super) timeout: AtomicU64,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
@@ -52,11 +48,8 @@ type StateGuard<'a> = MutexGuard<'a, { rank::LOCK }, LockState>;
 
 impl LockShared {
     pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
-        options.how_to_wait(self.timeout(), self.queue_bound, &self.clock)
-    }
-
-    pub(super) fn timeout(&self) -> Option<Duration> {
-        PackedDuration::unpack(self.timeout.load(Ordering::Relaxed))
+        let timeout = PackedDuration::unpack(self.timeout.load(Ordering::Relaxed));
+        options.how_to_wait(timeout, self.queue_bound, &self.clock)
     }
 
     pub(super) fn wait_as(
@@ -92,27 +85,17 @@ impl LockShared {
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        let watched = |state: &mut LockState| {
-            let result = step(state);
-            if state.observed.is_some()
-                && let Some(deadline) = state.watch_slow()
-            {
-                state.outbox.push(AfterUnlock::Look(deadline));
-            }
-            result
-        };
-        self.step_and(watched, |state| drop(state))
+        self.step_and(step, false)
     }
 
     /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
-    /// thread that waits for the state meanwhile gets it next, before this one can lock it again.
+    /// thread that waits for the state gets it next, before this one can lock it again.
     pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        self.step_and(step, unlock_fair)
+        self.step_and(step, true)
     }
 
-    /// Reads the requests in the queue, in order and each with its position, page by page. The lock
-    /// stays usable between two pages. The first page is of the moment of `first`, whose result is
-    /// returned too.
+    /// Reads the requests in the queue, in order and each with its position, page by page: the lock
+    /// stays usable. The first page is of the moment of `first`, whose result is returned too.
     pub(super) fn read_queue<T, I>(
         &self,
         first: impl FnOnce(&mut LockState) -> T,
@@ -139,20 +122,14 @@ impl LockShared {
     }
 
     #[inline(always)]
-    fn step_and<T>(
-        &self,
-        step: impl FnOnce(&mut LockState) -> T,
-        unlock: impl FnOnce(StateGuard<'_>),
-    ) -> T {
+    fn step_and<T>(&self, step: impl FnOnce(&mut LockState) -> T, is_fair: bool) -> T {
         let mut state = self.state.lock();
-        // Pins the holder: no other thread changes the word until the mutex is free again.
-        if let Some(held) = state.shown
-            && !held.is_pinned()
-        {
-            if self.word.pin(held) {
-                state.shown = Some(held.pinned());
+        // Pins the holder: no other thread changes the word while the mutex is locked.
+        if state.shown.ends_apart() {
+            if self.word.pin(state.shown) {
+                state.shown = state.shown.pinned();
             } else {
-                state.shown = None;
+                state.shown = HeldWord::FREE;
                 state.settle();
             }
         }
@@ -160,13 +137,22 @@ impl LockShared {
         state.now = self.clock.now();
         state.observe();
         let result = step(&mut state);
+        if !is_fair
+            && state.observed.is_some()
+            && let Some(deadline) = state.watch_slow()
+        {
+            state.outbox.push(AfterUnlock::Look(deadline));
+        }
         let held = state.held();
         if held != state.shown {
             state.shown = held;
             self.word.set(held);
         }
         let outbox = (!state.outbox.is_empty()).then(|| std::mem::take(&mut state.outbox));
-        unlock(state);
+        match is_fair {
+            true => unlock_fair(state),
+            false => drop(state),
+        }
         let outbox = outbox.into_iter().flatten();
         outbox.for_each(|next| self.deliver(next));
         result
@@ -174,7 +160,14 @@ impl LockShared {
 
     pub(super) fn deliver(&self, next: AfterUnlock) {
         match next {
-            AfterUnlock::Leave(request, grant) => self.leave_to_keeper(request, grant),
+            // No thread that serves tasks may be made to do this.
+            AfterUnlock::Leave(request, grant) => {
+                let Some(lock) = self.this.upgrade().map(FifoLock) else {
+                    return debug_assert!(false, "a request keeps its lock");
+                };
+                let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
+                Keeper::of_process().take_over(Box::new(work));
+            }
             AfterUnlock::Report(report) => {
                 if let Some(reports) = &self.reports {
                     reports.publish(*report);
@@ -190,28 +183,14 @@ impl LockShared {
         }
     }
 
-    /// Lets the keeper run the work that a task has left. No thread that serves tasks may be made
-    /// to do so.
-    #[cold]
-    fn leave_to_keeper(&self, request: Arc<dyn Waiting>, grant: Grant) {
-        let Some(lock) = self.this.upgrade().map(FifoLock) else {
-            debug_assert!(false, "a request keeps its lock");
-            return;
-        };
-        let work = move |thread: &mut KeeperThread| lock.carry_out(request, grant, thread);
-        Keeper::of_process().take_over(Box::new(work));
-    }
-
-    /// Locks the state if the lock is free, and stays free while the guard lives. `None` means only
-    /// that a request held it a moment ago.
+    /// Locks the state if the lock is free, and stays free while the guard lives.
     #[inline(always)]
     pub(super) fn lock_if_free(&self) -> Option<StateGuard<'_>> {
         if !self.word.is_free() {
             return None;
         }
         let state = self.state.lock();
-        let ends_apart = |held: HeldWord| !held.is_pinned() && self.word.is_free();
-        state.shown.is_none_or(ends_apart).then_some(state)
+        self.word.is_free().then_some(state)
     }
 
     /// Takes a step that may grant the lock, and wakes the waiters when the mutex is free again.
@@ -230,16 +209,16 @@ impl LockShared {
         hold_limit: RequestLimit,
         scope: impl FnOnce() -> Option<Scope>,
     ) -> Grant {
-        let (measured, overdue) = match state.limit_of(hold_limit) {
+        let (since, overdue) = match state.limit_of(hold_limit) {
             None => (state.sampling.measure(|| self.clock.now()), None),
             Some(limit) => {
                 let now = self.clock.now();
-                (Some(Measured::once(now)), Overdue::after(limit, now))
+                (HoldStart::now(now), Overdue::after(limit, now))
             }
         };
-        let grant = state.take(scope, measured, overdue);
+        let grant = state.take(scope, since, overdue);
         let transaction = state.source().transaction;
-        state.shown = HeldWord::by(grant.number, transaction, measured.is_some());
+        state.shown = HeldWord::by(grant.number, transaction, since.is_known());
         self.word.set(state.shown);
         grant
     }
@@ -247,7 +226,10 @@ impl LockShared {
     /// Ends a hold for which no request waits and which is not measured.
     #[inline(always)]
     pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        id.lock == self.lock && self.word.release(encode(id.number, transaction, false))
+        id.lock == self.lock
+            && self
+                .word
+                .release(HeldWord::by(id.number, transaction, false))
     }
 }
 

@@ -1,7 +1,5 @@
 //! The data behind the mutex of a [`FifoLock`](super::FifoLock): the queue, the holder and the
-//! metrics.
-//!
-//! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
+//! metrics. Time comes in and outcomes go out as values; nothing here sleeps or wakes.
 
 mod closing;
 mod hold_limits;
@@ -24,7 +22,7 @@ use super::node::{Granule, NodeWait, Scope};
 use super::options::{OF_THE_LOCK, RequestLimit};
 use super::report::SlowReport;
 use super::request::{LockOutcome, RequestSource, Waiter, Waiting};
-use super::sampling::{HoldStart, Measured, Pace, Sampling};
+use super::sampling::{HoldStart, Pace, Sampling};
 use super::stats::{LockStats, Recorder, Revocation};
 use super::wait::{HowToWait, Look, Reason};
 use super::{Grant, JoinError, LockError, LockInfo, LockOptions, QueueEntry, ReleaseError};
@@ -51,11 +49,9 @@ pub(super) type NodeSet = Vec<(Granule, Rights)>;
 pub(super) struct RequestPosition {
     /// The number of its id.
     pub(super) number: u64,
-    /// The number of the wait. A guard that waits for more nodes waits under the id of its first
-    /// request, but in another wait. A late withdrawal or expiry of one wait ends no other.
+    /// The number of the wait, of which a guard can have several under the id of its first request.
     wait: u64,
-    /// Set while it is in the queue of the lock. After that, or without it, the request waits for
-    /// nodes.
+    /// Set while it is in the queue of the lock, and not when it waits for nodes.
     ticket: Option<Ticket>,
 }
 
@@ -65,7 +61,6 @@ pub(super) type QueuedAt<'a> = (Ticket, &'a LockWaiter, usize);
 /// Work for after the release of the mutex, for the thread that held it.
 #[must_use]
 pub(super) enum AfterUnlock {
-    /// Deliver the outcome of a waiter.
     Answer(Arc<dyn Waiting>, LockOutcome),
     /// Run the work of the new holder.
     Serve(Arc<dyn Waiting>, Grant),
@@ -103,16 +98,13 @@ impl Combiner {
     }
 }
 
-/// The steps of the uncontended path are always inlined: calls would pass their parts over the
-/// stack, which costs a third of that path.
+/// The steps of the uncontended path are always inlined: calls would cost a third of that path.
 ///
-/// In this order: the fields that a joining request uses come first, see
-/// [`LockShared`](super::shared::LockShared).
+/// In this order: what a joining request uses comes first, as in [`super::shared::LockShared`].
 #[repr(C)]
 pub(super) struct LockState {
-    /// The value to which the lock's word was last set under the mutex. Unless it is held and not
-    /// pinned, the word still has it.
-    pub(super) shown: Option<HeldWord>,
+    /// What the word was last set to under the mutex. Unless that ends apart, it still has it.
+    pub(super) shown: HeldWord,
     /// Whether a request holds the whole of `queue`.
     held: bool,
     /// Whether any hold had a limit. Stays set.
@@ -122,18 +114,16 @@ pub(super) struct LockState {
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
-    /// When the present step began. What locks the state without a step finds the moment of the
-    /// last one.
+    /// When the present step began; without a step, when the last one did.
     pub(super) now: MonotonicTime,
     pub(super) pace: Pace,
     pub(super) sampling: Sampling,
-    /// The members that hold a share of `queue`. `None` until the first.
+    /// `None` until the first member holds a share of `queue`.
     nodes: Option<Box<Members>>,
     pub(super) hold_limit: Option<PackedDuration>,
     /// The outcomes to deliver when the mutex is free again, beside what a step returns.
     pub(super) outbox: Vec<AfterUnlock>,
-    /// The holder, or the last one. A grant of the free lock writes its source in place, see
-    /// [`RequestSource::assign`].
+    /// The holder, or the last one. A grant writes its source in place: [`RequestSource::assign`].
     holder: LockHolder,
     pub(super) queue: Queue<LockWaiter>,
     pub(super) last_token: u64,
@@ -145,7 +135,7 @@ pub(super) struct LockState {
     /// How often the keeper looked.
     #[cfg(test)]
     pub(super) looks: usize,
-    /// When the keeper looks next: no later than anything happens that it has to do.
+    /// When the keeper looks next.
     pub(super) next_look: Deadline,
     /// `None` without a timeline and reports.
     pub(super) observed: Option<Box<Observed>>,
@@ -162,8 +152,8 @@ impl LockState {
                 settings.overtaking,
             ),
             held: false,
-            holder: LockHolder::vacant(),
-            shown: None,
+            holder: LockHolder::default(),
+            shown: HeldWord::FREE,
             lock,
             requests: settings.last_number,
             now: MonotonicTime::default(),
@@ -187,8 +177,7 @@ impl LockState {
 
     // --- Grants ---
 
-    /// Records the end of a hold that ended without the mutex. Called before everything else except
-    /// [`LockState::take`] when the lock is free.
+    /// Records the end of a hold without the mutex, before all but [`LockState::take`].
     #[inline(always)]
     pub(super) fn settle(&mut self) {
         if std::mem::take(&mut self.held) {
@@ -197,22 +186,21 @@ impl LockState {
         }
     }
 
-    /// Records a look at the hold, which is the earliest known time of an unmeasured hold.
     pub(super) fn observe(&mut self) {
         self.holder.since.observe(self.now);
     }
 
-    /// Returns the holder in the form of the lock's word.
     #[inline(always)]
-    pub(super) fn held(&self) -> Option<HeldWord> {
+    pub(super) fn held(&self) -> HeldWord {
         if !self.held {
-            let shared = self.nodes.as_ref().filter(|nodes| !nodes.list.is_empty());
-            let closed = || self.closed().map(|_| HeldWord::CLOSED);
-            return shared.map(|_| HeldWord::SHARED).or_else(closed);
+            return match &self.nodes {
+                Some(nodes) if !nodes.list.is_empty() => HeldWord::SHARED,
+                _ if self.closed().is_some() => HeldWord::CLOSED,
+                _ => HeldWord::FREE,
+            };
         }
         let hold = &self.holder;
-        // If no thread has looked since the hold began, no request waits and the lock was not
-        // closed: its end needs no mutex.
+        // If no thread has looked since the hold began, its end needs no mutex.
         let pinned = hold.since.is_known();
         HeldWord::by(hold.grant.number, hold.source.transaction, pinned)
     }
@@ -232,13 +220,11 @@ impl LockState {
         }
     }
 
-    /// Returns the hold of the whole lock, or the holds of nodes.
     fn holds(&self) -> impl Iterator<Item = &LockHolder> {
         let nodes = self.nodes.iter().flat_map(|nodes| nodes.holds());
         self.holder().into_iter().chain(nodes)
     }
 
-    /// Returns the metrics of requests for the whole lock, or of requests for nodes.
     pub(super) fn recorder_of(&mut self, part: CapacityPart) -> &mut Recorder {
         match part {
             CapacityPart::Whole => &mut self.metrics,
@@ -263,25 +249,22 @@ impl LockState {
         LockId::new(number, self.lock)
     }
 
-    /// Returns the description of the request, to write before [`LockState::take`]. Requires a
-    /// free lock.
+    /// Returns the description to write before [`LockState::take`]. Requires a free lock.
     #[inline(always)]
     pub(super) fn source(&mut self) -> &mut RequestSource {
         &mut self.holder.source
     }
 
-    /// Makes the described request the holder at once. Requires a free lock, hence an
-    /// empty queue.
+    /// Makes the described request the holder. Requires a free lock, hence an empty queue.
     #[inline(always)]
     pub(super) fn take(
         &mut self,
         scope: impl FnOnce() -> Option<Scope>,
-        measured: Option<Measured>,
+        since: HoldStart,
         overdue: Option<Overdue>,
     ) -> Grant {
         if self.held {
-            // The last hold ended without the mutex, so it did not give back its part of the
-            // queue's capacity.
+            // The last hold ended without the mutex, and kept its part of the queue's capacity.
             self.recorder().counts.total_releases += 1;
         } else {
             let taken = self.queue.try_take(CapacityPart::Whole as usize);
@@ -292,12 +275,11 @@ impl LockState {
             self.holder.more.scope = scope;
         }
         self.requests += 1;
-        self.hold(self.requests, measured, overdue)
+        self.hold(self.requests, since, overdue)
     }
 
-    /// Makes the described request the holder.
     #[inline(always)]
-    fn hold(&mut self, number: u64, measured: Option<Measured>, overdue: Option<Overdue>) -> Grant {
+    fn hold(&mut self, number: u64, since: HoldStart, overdue: Option<Overdue>) -> Grant {
         self.held = true;
         self.last_token += 1;
         self.recorder().counts.total_acquisitions += 1;
@@ -308,7 +290,7 @@ impl LockState {
             limited: overdue.is_some(),
         };
         self.holder.grant = grant;
-        self.holder.since = HoldStart::of(measured);
+        self.holder.since = since;
         if overdue.is_some() || self.holder.more.overdue.is_some() {
             self.holder.more.overdue = overdue;
             self.had_limits = true;
@@ -319,20 +301,18 @@ impl LockState {
         grant
     }
 
-    /// Ends the hold; the next request in the queue becomes the holder in the same step. The
-    /// `combiner` runs its work, if there is a combiner and the work allows it.
+    /// Ends the hold; the next request becomes the holder. A `combiner` may run its work.
     fn end(&mut self, outcome: TimelineOutcome, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         if self.observed.is_some() {
             self.observe_end(self.holder.grant.id(), outcome);
         }
         self.held = false;
-        let hold = self.holder.since.known();
-        let hold = hold.map(|(since, weight)| (self.now - since, weight));
+        let (known, now) = (self.holder.since.known(), self.now);
         let recorder = self.recorder();
         recorder.counts.total_releases += u64::from(outcome == TimelineOutcome::Released);
-        if let Some((hold, weight)) = hold {
-            recorder.durations.record_hold(hold, weight);
-            self.pace.take_in(hold);
+        if let Some((since, weight)) = known {
+            recorder.durations.record_hold(now - since, weight);
+            self.pace.take_in(now - since);
         }
         self.queue.give_back(CapacityPart::Whole as usize);
         if self.closed().is_some() {
@@ -341,14 +321,14 @@ impl LockState {
         self.grant_next(combiner)
     }
 
-    /// As [`LockState::grant_next`], after a request has joined or left: the head may fit now.
+    /// Grants after a request has joined or left: the head may fit now.
     fn serve_queue(&mut self) {
         let next = self.grant_next(None);
         self.outbox.extend(next);
     }
 
-    /// Grants the lock unless it is closed: to the next request in the queue, or to all requests
-    /// for nodes ahead of the first for the whole lock.
+    /// Grants the lock, unless closed: to the next request for the whole, or to all for nodes
+    /// first.
     fn grant_next(&mut self, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         if self.closed().is_some() {
             return None;
@@ -378,14 +358,14 @@ impl LockState {
             self.holder.source.thread = combiner.thread;
         }
         let overdue = self.overdue(head.hold_limit);
-        let measured = match combiner {
-            // The combiner continues at once, and need not lock the mutex again for the metrics.
+        let since = match combiner {
+            // The combiner need not lock the mutex again for the metrics.
             Some(_) if self.queue.is_empty() && overdue.is_none() => {
                 self.sampling.measure(|| self.now)
             }
-            _ => Some(Measured::once(self.now)),
+            _ => HoldStart::now(self.now),
         };
-        let grant = self.hold(waiter.number, measured, overdue);
+        let grant = self.hold(waiter.number, since, overdue);
         if let Some(overdue) = overdue {
             self.watch_holder(overdue);
         }
@@ -424,10 +404,9 @@ impl LockState {
     /// Ends the grant, or leaves that to the transaction that is open under it.
     pub(super) fn release_or_defer(&mut self, id: LockId) -> Option<AfterUnlock> {
         let released = self.release(id);
-        if let Err(ReleaseError::TransactionOpen { .. }) = released
-            && let Some(joined) = &mut self.holder.more.joined
-        {
-            joined.last = true;
+        if let Err(ReleaseError::TransactionOpen { .. }) = released {
+            let joined = self.holder.more.joined.as_mut();
+            joined.into_iter().for_each(|joined| joined.last = true);
         }
         released.ok().flatten()
     }
@@ -445,25 +424,19 @@ impl LockState {
             if holder.more.scope.is_some() {
                 return Err(JoinError::NodesOnly { id });
             }
-            holder.more.joined = Some(Joined {
-                thread,
-                last: false,
-            });
+            let last = false;
+            holder.more.joined = Some(Joined { thread, last });
             return Ok((holder.source.owner.clone(), holder.grant));
         }
         let is_member = self.hold_of(id).is_some();
-        Err(match self.holder() {
+        Err(match self.holder().map(|holder| holder.grant.id()) {
             None if is_member => JoinError::NodesOnly { id },
             None => JoinError::NotHeld { id },
-            Some(holder) => JoinError::Mismatch {
-                expected: holder.grant.id(),
-                got: id,
-            },
+            Some(expected) => JoinError::Mismatch { expected, got: id },
         })
     }
 
-    /// Closes the transaction that [`LockState::join_grant`] opened, or ends a transaction's own
-    /// grant. Then the next request may be left for combining.
+    /// Closes the transaction that `join_grant` opened, or ends a transaction's own grant.
     pub(super) fn leave_grant(
         &mut self,
         id: LockId,
@@ -488,11 +461,11 @@ impl LockState {
         Some(self.holds().next()?.info(self.now))
     }
 
-    /// Returns who keeps a request of a part waiting: a holder, or who closes the lock.
+    /// Returns what keeps a request of a part waiting: a holder, or what closes the lock.
     fn blocker_info(&self, part: CapacityPart) -> LockInfo {
         let blocker = self.in_front_of(part).next();
-        let blocker = blocker.map(|blocker| blocker.info(self.now));
-        blocker.expect("the lock is held or closed while a request waits (queue, invariant 2)")
+        let blocker = blocker.expect("held or closed while a request waits (queue, invariant 2)");
+        blocker.info(self.now)
     }
 
     pub(super) fn entries(&self) -> impl Iterator<Item = QueueEntry> {

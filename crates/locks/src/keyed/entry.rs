@@ -8,7 +8,7 @@ use crate::id::OwnerId;
 use crate::key_table::{KeyEntry, KeyId};
 use crate::queue::{Priority, Ticket, WaitList};
 use crate::request::{Holder, Requester, Waiter, Waiting};
-use crate::sampling::{HoldStart, Measured};
+use crate::sampling::HoldStart;
 use crate::time::MonotonicTime;
 use crate::wait::HowToWait;
 use crate::{LockError, LockInfo, QueueEntry};
@@ -56,15 +56,10 @@ impl<V> KeyHolder<V> {
     /// Makes the request the holder. Its source is written in place, see
     /// [`RequestSource::assign`].
     #[inline(always)]
-    pub(super) fn begin(
-        &mut self,
-        number: u64,
-        requester: &Requester<'_>,
-        measured: Option<Measured>,
-    ) {
+    pub(super) fn begin(&mut self, number: u64, requester: &Requester<'_>, since: HoldStart) {
         self.grant = number;
         self.source.assign(requester);
-        self.since = HoldStart::of(measured);
+        self.since = since;
     }
 
     /// Drops every value that owns memory.

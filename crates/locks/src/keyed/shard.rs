@@ -18,7 +18,7 @@ use crate::error::TimeoutEvidence;
 use crate::id::{FencingToken, LockId, OwnerId};
 use crate::key_table::{KeyId, KeyTable};
 use crate::request::{Answer, Requester, Waiter, Waiting};
-use crate::sampling::{Measured, Pace, Sampling};
+use crate::sampling::{HoldStart, Pace, Sampling};
 use crate::time::{Clock, MonotonicTime};
 use crate::wait::Reason;
 use crate::{Grant, LockCounters, LockError, shrink};
@@ -109,7 +109,7 @@ impl<K, V> Shard<K, V> {
             copy,
             |own, _| own.borrow() == key,
             || Some(state.next_number()),
-            KeyHolder::vacant,
+            KeyHolder::default,
         );
         let (entry, added) = found.expect("it was added");
         let key @ KeyId { number, .. } = entry.id;
@@ -118,8 +118,8 @@ impl<K, V> Shard<K, V> {
         }
         state.counts.total_acquisitions += 1;
         state.present += 1;
-        let measured = state.sampling.measure(|| clock.now());
-        entry.state.begin(number, requester, measured);
+        let since = state.sampling.measure(|| clock.now());
+        entry.state.begin(number, requester, since);
         Ok(Hold { key, number })
     }
 
@@ -281,7 +281,7 @@ impl ShardState {
                 self.counts.total_acquisitions += 1;
                 answered.wait = Some(now - waiter.since);
                 let requester = waiter.source().requester();
-                holder.begin(waiter.number, &requester, Some(Measured::once(now)));
+                holder.begin(waiter.number, &requester, HoldStart::now(now));
                 holder.source.untaken = waiter.request.head().task().is_some();
                 let granted = Ok(self.grant(waiter.number));
                 answered.answers.push((waiter.request, granted));

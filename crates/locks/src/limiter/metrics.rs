@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::sampling::{Measured, Sampling};
+use crate::sampling::{HoldStart, Sampling};
 use crate::stats::deref_to_counters;
 use crate::time::{Clock, MonotonicTime};
 use crate::{CallSite, DurationSummary, Samples, ThreadInfo, millis};
@@ -36,7 +36,7 @@ impl CallMetrics {
 
     /// Counts a call that is granted without a wait. Returns the time, if the call is measured.
     #[inline(always)]
-    pub(super) fn begin(&mut self, clock: &Clock) -> Option<Measured> {
+    pub(super) fn begin(&mut self, clock: &Clock) -> HoldStart {
         self.counts.acquired += 1;
         self.sampling.measure(|| clock.now())
     }
@@ -47,10 +47,10 @@ impl CallMetrics {
     }
 
     #[inline(always)]
-    pub(super) fn end(&mut self, began: Option<Measured>, now: MonotonicTime, cancelled: bool) {
+    pub(super) fn end(&mut self, began: HoldStart, now: MonotonicTime, cancelled: bool) {
         self.ended += 1;
         self.counts.cancelled_running += u64::from(cancelled);
-        if let Some(Measured { at, weight }) = began {
+        if let Some((at, weight)) = began.known() {
             self.latency.record(now - at, weight);
         }
     }

@@ -29,7 +29,7 @@ use crate::diagnostics::KEYS;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::mailbox::Mailbox;
 use crate::queue::{Priority, Queue, Slots, Ticket};
-use crate::sampling::{Measured, Sampling};
+use crate::sampling::{HoldStart, Sampling};
 use crate::shrink;
 use crate::threads;
 use crate::time::{Clock, MonotonicTime};
@@ -52,8 +52,8 @@ pub(super) struct LimiterState<K: LimiterKey> {
 pub(super) struct Granted {
     key: KeyId,
     pub(super) weight: usize,
-    /// The start of the call, if it is measured.
-    began: Option<Measured>,
+    /// The start of the call.
+    began: HoldStart,
     is_on_record: bool,
 }
 
@@ -284,7 +284,7 @@ impl<K: LimiterKey> LimiterState<K> {
             return;
         };
         let waited_for = !self.turns.is_empty() || !state.queue.is_empty();
-        let now = match began.is_some() || waited_for {
+        let now = match began.is_known() || waited_for {
             true => clock.now(),
             false => MonotonicTime::default(),
         };
@@ -341,7 +341,7 @@ impl<K: LimiterKey> LimiterState<K> {
             };
             let metrics = state.metrics(&mut self.others);
             metrics.begin_after(now - waiter.since);
-            let began = Some(Measured::once(now));
+            let began = HoldStart::now(now);
             let granted = state.grant(id, waiter.weight, waiter.caller, began);
             next.answers.push((waiter.mailbox, Ok(granted)));
             self.update_turn(id);
@@ -442,7 +442,7 @@ pub(super) struct KeyState<K: LimiterKey> {
     pub(super) queue: Queue<WaitingCall<K>>,
     pub(super) turn: Option<KeyTicket>,
     /// One of the permits that are held: who requested it, and its start as far as it is known.
-    permit: Option<(Caller, Option<Measured>)>,
+    permit: Option<(Caller, HoldStart)>,
     /// Set for a key that was configured by name.
     pub(super) own: Option<Box<OwnQueue>>,
 }
@@ -474,13 +474,7 @@ impl<K: LimiterKey> KeyState<K> {
     }
 
     /// Grants slots. Records the permit, unless another one is on record: a full key has one there.
-    fn grant(
-        &mut self,
-        key: KeyId,
-        weight: usize,
-        caller: Caller,
-        began: Option<Measured>,
-    ) -> Granted {
+    fn grant(&mut self, key: KeyId, weight: usize, caller: Caller, began: HoldStart) -> Granted {
         let is_on_record = self.permit.is_none();
         self.permit.get_or_insert((caller, began));
         Granted {
@@ -494,10 +488,10 @@ impl<K: LimiterKey> KeyState<K> {
     /// Returns the permit on record. Its hold is measured from here on, if it was not before.
     fn observe(&mut self, now: MonotonicTime) -> Option<PermitSnapshot> {
         let (caller, began) = self.permit.as_mut()?;
-        let began = began.get_or_insert(Measured { at: now, weight: 0 });
+        began.observe(now);
         Some(PermitSnapshot {
-            held_for: now - began.at,
-            at_least: began.weight == 0,
+            held_for: began.lasted(now),
+            at_least: !began.exact,
             call_site: caller.call_site.into(),
             thread: threads::describe(caller.thread),
         })
@@ -518,12 +512,12 @@ impl<K: LimiterKey> KeyState<K> {
 
     /// Updates an adaptive limit with a call that returns its slots.
     #[inline(always)]
-    pub(super) fn learn(&mut self, began: Option<Measured>, ended: MonotonicTime, whole: bool) {
+    pub(super) fn learn(&mut self, began: HoldStart, ended: MonotonicTime, whole: bool) {
         let own = self.own.as_mut();
         let adaptive = own.and_then(|own| own.adaptive.as_mut());
-        if let (Some(adaptive), Some(began)) = (adaptive, began) {
+        if let (Some(adaptive), Some((began, _))) = (adaptive, began.known()) {
             let in_flight = self.queue.slots().taken();
-            adaptive.take_in([began.at, ended], whole, in_flight);
+            adaptive.take_in([began, ended], whole, in_flight);
             self.queue.set_limit(adaptive.limit());
         }
     }

@@ -1,5 +1,4 @@
-//! A closed lock grants no request. What closes it is described as a holder, but holds nothing: it
-//! has no part of the capacity, and its id releases nothing.
+//! A closed lock grants no request. What closes it is described as a holder that holds nothing.
 //!
 //! L34. Whenever the mutex is free, a lock that is closed has admitted no request since it was
 //! closed; and a request at the head of the queue that fits is there only while it is closed.
@@ -16,8 +15,7 @@ pub(super) struct Closing {
 }
 
 impl LockState {
-    /// Closes the lock, or opens it and grants it to the head of the queue. A change that comes
-    /// after a later one has no effect.
+    /// Closes the lock, or opens it and grants it. A change after a later one has no effect.
     pub(crate) fn set_closed(
         &mut self,
         change: u64,
@@ -32,8 +30,7 @@ impl LockState {
             // A request that has come since then has a later number.
             let began = closed.grant.id().number;
             if self.requests > began || !self.queue.is_empty() {
-                // A commit that closes the lock may hold the session of an editor, which code that
-                // sees reports may use.
+                // Code that sees reports may use the session of the commit that closes the lock.
                 self.observe_opening(&closed, by.is_none());
             }
         }
@@ -44,7 +41,7 @@ impl LockState {
             self.outbox.extend(look.map(AfterUnlock::Look));
             return self.grant_next(None);
         };
-        let mut closed = LockHolder::vacant();
+        let mut closed = LockHolder::default();
         closed.source.assign_plainly(owner.clone(), call_site, 0);
         closed.grant = Grant::new(self.next_id(), FencingToken(0), false);
         closed.since = HoldStart::now(self.now);
@@ -62,7 +59,7 @@ impl LockState {
         }
     }
 
-    /// Whether the queue waits for the holders: not for what closes the lock.
+    /// Whether the queue waits for the holders, not for what closes the lock.
     pub(super) fn holders_delay_queue(&self) -> bool {
         !self.queue.is_empty() && self.closed().is_none()
     }
@@ -73,8 +70,7 @@ impl LockState {
         self.holds().chain(closed)
     }
 
-    /// Returns what keeps a request of a part waiting. What does so in any case comes first: a
-    /// request for nodes can share the lock with holders of nodes.
+    /// Returns what keeps a request of a part waiting. Holders that can share with it come last.
     pub(super) fn in_front_of(&self, part: CapacityPart) -> impl Iterator<Item = &LockHolder> {
         let apart = self.holder().or_else(|| self.closed());
         let apart = apart.filter(|_| part == CapacityPart::Share);

@@ -17,14 +17,12 @@ impl LockState {
         Overdue::after(self.limit_of(limit)?, self.now)
     }
 
-    /// Returns the hold limit of a request.
     #[inline(always)]
     pub(crate) fn limit_of(&self, own: RequestLimit) -> Option<Duration> {
         own.unwrap_or(self.hold_limit.map(PackedDuration::get))
     }
 
-    /// Lets the keeper look in time if requests wait for a new holder that has a limit. Called with
-    /// each grant that other requests may wait for.
+    /// Lets the keeper look in time if requests wait for a new holder that has a limit.
     pub(super) fn watch_holder(&mut self, overdue: Overdue) {
         if self.waiting() > 0
             && let Some(deadline) = self.look_no_later_than(overdue.at)
@@ -40,8 +38,7 @@ impl LockState {
         is_earlier.then_some(due)
     }
 
-    /// Revokes the grants that exceed their hold limit while requests wait, and lets the keeper
-    /// look for the others.
+    /// Revokes the grants that exceed their limit while requests wait. The keeper looks for others.
     pub(crate) fn revoke_overdue(&mut self, has_passed: impl Fn(Deadline) -> bool) {
         if !self.had_limits {
             return;
@@ -53,8 +50,7 @@ impl LockState {
         while let Some((id, overdue, _)) = first(self) {
             let was_held = self.held;
             self.revoke(id, overdue);
-            // The nodes of one may go to another that delays fewer requests. A holder of the whole
-            // lock begins to hold it now.
+            // Nodes may go to another holder, but the next hold of the whole lock has begun now.
             if was_held || self.held {
                 break;
             }
@@ -123,15 +119,14 @@ impl LockState {
         at.and_then(|at| self.revoked.remove(at)).is_some()
     }
 
-    /// Protects the grant from revocation until the transaction under it ends. `false` when it was
-    /// already revoked.
+    /// Protects the grant from revocation until the transaction under it ends. `false` if revoked.
     pub(crate) fn seal(&mut self, id: LockId) -> bool {
         let hold = self.hold_of(id);
         hold.map(|hold| hold.more.sealed = true).is_some()
     }
 
-    /// Returns when the first of the holders that delay a new waiter exceeds its limit. Those that
-    /// delayed another before are watched already, unless the keeper could not be called.
+    /// Returns when the first of the holders that delay a new waiter, and no other, exceeds its
+    /// limit. The others are watched already, unless the keeper could not be called.
     pub(crate) fn due_for(&self, waiting_at: RequestPosition) -> Option<Deadline> {
         let is_first = waiting_at.ticket.is_some() && self.queue.len() == 1;
         if is_first || self.next_look == Deadline::NEVER {
@@ -146,9 +141,8 @@ impl LockState {
         holds.filter_map(|hold| Some(hold.more.overdue?.at)).min()
     }
 
-    /// Returns when the first of the holders that delay any request exceeds its limit. A holder
-    /// that has exceeded it but cannot be revoked now is due again one limit later, or a distance
-    /// of looks.
+    /// Returns when the first of the holders that delay any request exceeds its limit. One that has
+    /// but cannot be revoked now is due again one limit later, or a distance of looks.
     pub(crate) fn due(&self, passed: impl Fn(Deadline) -> bool) -> Option<Deadline> {
         // The list of the holders that delay a request is as long as that of the waiters.
         if !self.had_limits {
@@ -158,6 +152,10 @@ impl LockState {
             true => Deadline::after(overdue.limit().max(LOOK_DISTANCE), self.now),
             false => Some(overdue.at),
         };
+        if self.held {
+            let overdue = self.holder.more.overdue;
+            return overdue.filter(|_| self.holders_delay_queue()).and_then(due);
+        }
         let delaying = self.delaying();
         delaying.filter_map(|(_, overdue, _)| due(overdue)).min()
     }

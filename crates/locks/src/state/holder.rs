@@ -1,13 +1,9 @@
 //! The holder of a lock, and the start of its hold.
 
 use std::cell::Cell;
-use std::time::Duration;
 
-use crate::id::FencingToken;
-use crate::node::Scope;
-use crate::packed::PackedDuration;
+use super::*;
 use crate::request::Holder;
-use crate::time::{Deadline, MonotonicTime};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Overdue {
@@ -16,8 +12,7 @@ pub(crate) struct Overdue {
 }
 
 impl Overdue {
-    /// Returns when a hold that begins now exceeds the limit. `None` if the clock cannot count that
-    /// far.
+    /// Returns when a hold that begins now exceeds the limit, if the clock counts that far.
     pub(crate) fn after(limit: Duration, now: MonotonicTime) -> Option<Self> {
         Some(Self {
             at: Deadline::after(limit, now)?,
@@ -48,8 +43,7 @@ pub(crate) struct LockHold {
     pub(super) is_named: Cell<bool>,
     /// The transaction that was begun under a grant which it does not own.
     pub(super) joined: Option<Joined>,
-    /// The nodes, if it requested nodes only and is alone. It is downgraded to them when another
-    /// request for nodes comes.
+    /// The nodes of a request that is alone. Another one for nodes downgrades it to them.
     pub(super) scope: Option<Scope>,
     /// How long its request waited. Only a timeline needs it.
     pub(super) waited: Cell<Option<PackedDuration>>,
@@ -57,8 +51,7 @@ pub(crate) struct LockHold {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Joined {
-    /// The thread that would wait for itself if it requested the lock, whichever thread acquired
-    /// it.
+    /// The thread that would wait for itself, whichever thread acquired the lock.
     pub(super) thread: u64,
     /// The grant's owner is gone; the lock is released when the transaction ends.
     pub(super) last: bool,
@@ -70,8 +63,7 @@ impl LockHolder {
         self.grant.token != FencingToken(0)
     }
 
-    /// Returns the number of the thread that has a transaction under it, or requested it; zero for
-    /// none.
+    /// Returns the thread that has a transaction under it, or requested it; zero for none.
     pub(super) fn thread(&self) -> u64 {
         let joined = self.more.joined.map(|joined| joined.thread);
         joined.unwrap_or(self.source.thread)

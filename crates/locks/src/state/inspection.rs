@@ -12,8 +12,7 @@ use crate::threads;
 /// The holds and the waits of some members, and the last of them if there may be more.
 pub(crate) type MembersPage = (Vec<HeldLock>, Vec<WaitingRequest>, Option<MemberNumber>);
 
-/// Whether a person wants to see the node: intentions on ancestors say only that a descendant is
-/// locked.
+/// Whether to show the node: intentions on ancestors say only that a descendant is locked.
 fn is_shown(mode: LockMode) -> bool {
     use LockMode::{IntentionExclusive, IntentionShared};
     !matches!(mode, IntentionShared | IntentionExclusive)
@@ -140,8 +139,7 @@ impl LockState {
         (ticket, waiter, position): QueuedAt<'_>,
         ahead: Option<LockId>,
     ) -> WaitingRequest {
-        // A request for nodes waits for no member: it would have been admitted, but for a request
-        // ahead of it.
+        // A request for nodes in the queue waits for the request ahead, and for no member.
         let members = self.nodes.iter().filter(|_| waiter.more.nodes.is_none());
         let members = members.flat_map(|nodes| nodes.list.keys());
         let holders = self.holder().into_iter().chain(self.closed());

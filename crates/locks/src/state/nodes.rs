@@ -126,7 +126,7 @@ impl LockState {
         // Of the whole, it keeps a share.
         let rest = CapacityPart::Whole as usize - CapacityPart::Share as usize;
         self.queue.give_back(rest);
-        let hold = std::mem::replace(&mut self.holder, LockHolder::vacant());
+        let hold = std::mem::take(&mut self.holder);
         let number = hold.grant.id().number;
         let nodes = self.nodes.get_or_insert_default();
         nodes.insert(number, hold);
@@ -281,7 +281,7 @@ impl LockState {
 
     /// Makes a request a member. Returns whether its whole request is granted.
     pub(super) fn enroll(&mut self, number: u64, source: &RequestSource, set: NodeSet) -> bool {
-        let mut hold = LockHolder::vacant();
+        let mut hold = LockHolder::default();
         hold.source = source.clone();
         hold.grant = Grant::new(self.id(number), FencingToken(0), false);
         hold.since = HoldStart::now(self.now);

@@ -46,19 +46,17 @@ impl Recording {
         self.requests.push_back(request);
     }
 
-    /// Returns a timeline without entries, read now. Its `forgotten` is how many requests have
-    /// ended.
-    pub(crate) fn timeline(&self, now: MonotonicTime) -> Timeline {
+    /// Returns a timeline, read now, without entries: all that have ended count as `forgotten`.
+    pub(crate) fn timeline(&self, now: MonotonicTime, entries: Vec<TimelineEntry>) -> Timeline {
         Timeline {
             began_at: self.began_at,
             read_at: now - self.began,
             forgotten: self.forgotten + self.requests.len() as u64,
-            entries: Vec::new(),
+            entries,
         }
     }
 
-    /// Returns the last of the first `end` requests that have ended, in order. None if they are
-    /// forgotten.
+    /// Returns the last of the first `end` requests that have ended. None if they are forgotten.
     pub(crate) fn page(&self, end: u64) -> Vec<TimelineEntry> {
         let end = end.saturating_sub(self.forgotten) as usize;
         let page = self.requests.range(end.saturating_sub(PAGE)..end);
@@ -104,6 +102,7 @@ impl Recording {
         }
     }
 
+    #[inline(always)]
     fn request(
         &self,
         source: &RequestSource,

@@ -15,8 +15,7 @@ pub(crate) struct LockWait {
     pub(super) part: CapacityPart,
     /// The requested nodes, while the request is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
-    /// The number of the request for which the long wait was reported, or was not because another
-    /// one was. Zero for none.
+    /// The cause for which the wait, or another one, was reported: the number of a request.
     pub(super) reported_for: Cell<u64>,
 }
 
@@ -42,7 +41,7 @@ impl LockState {
         Err(LockError::Reentrant { owner, holder })
     }
 
-    /// Refuses a request that may not wait. `member` blocks it, or the holder.
+    /// Refuses a request that may not wait, because of `member`, or else of the holder.
     pub(crate) fn refuse_wait(
         &mut self,
         owner: &OwnerId,

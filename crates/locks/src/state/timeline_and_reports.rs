@@ -1,8 +1,7 @@
 //! The timeline of a lock, and the reports of long holds and long waits.
 //!
 //! L32. While requests wait and reports are on, whenever the mutex is free: the keeper looks when
-//! the first hold or wait exceeds its threshold, or a little later, so that its looks are not too
-//! many. Otherwise a thread is about to make it do so.
+//! the first hold or wait exceeds its threshold, or a little later, or is about to be called.
 
 use super::nodes::Member;
 use super::recording::Recording;
@@ -28,8 +27,7 @@ impl Observed {
         })
     }
 
-    /// Records the end of a hold. Returns it with the threshold if it was long and was not
-    /// reported.
+    /// Records the end of a hold. Returns it if it was long and was not reported.
     fn record_end(
         &mut self,
         hold: &LockHolder,
@@ -52,9 +50,13 @@ impl Observed {
 /// How many holders, of which each waits for the next, are followed to the cause of a wait.
 const FOLLOWED: usize = 64;
 
-/// The shorter of two times until a look.
-fn sooner(left: &mut Option<Duration>, other: Duration) {
-    *left = Some(left.map_or(other, |left| left.min(other)));
+/// Whether something has lasted for long. Otherwise the time until then counts in `left`.
+fn is_over(lasted: Duration, over: Duration, left: &mut Option<Duration>) -> bool {
+    if lasted < over {
+        let more = over - lasted;
+        *left = Some(left.map_or(more, |left| left.min(more)));
+    }
+    lasted >= over
 }
 
 impl LockState {
@@ -154,9 +156,8 @@ impl LockState {
         }))
     }
 
-    /// Reports the holds and the waits for nodes that exceed their threshold; the others count in
-    /// `left`. A holder that waits itself is not reported: another one is the cause. Returns the
-    /// threshold of waits if the queue is to be read, too.
+    /// Reports the holds, of those that do not wait, and the waits for nodes that exceed their
+    /// threshold; the others count in `left`. Returns the threshold of waits if the queue is read.
     pub(crate) fn look_at_slow(&mut self, left: &mut Option<Duration>) -> Option<Duration> {
         let ReportThresholds { holds, waits } = self.observed.as_ref()?.thresholds;
         if self.waiting() == 0 {
@@ -166,14 +167,11 @@ impl LockState {
         if let Some(over) = holds {
             let holds = self.holds_or_closing();
             for hold in holds.filter(|hold| !hold.more.is_reported.get() && !self.waits(hold)) {
-                let lasted = self.busy_for(hold);
-                if lasted < over {
-                    sooner(left, over - lasted);
-                    continue;
+                if is_over(self.busy_for(hold), over, left) {
+                    hold.more.is_reported.set(true);
+                    let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(self.now));
+                    reports.push(self.report(slow, over, Some(holder)));
                 }
-                hold.more.is_reported.set(true);
-                let (slow, holder) = (SlowRequest::Hold { ended: false }, hold.info(self.now));
-                reports.push(self.report(slow, over, Some(holder)));
             }
         }
         if let (Some(over), Some(nodes)) = (waits, &self.nodes) {
@@ -187,27 +185,20 @@ impl LockState {
         waits
     }
 
-    /// Returns a report of a request whose wait exceeds the threshold, unless a wait for the same
-    /// cause was reported. A cause that comes later is one when it has held for so long, too.
+    /// Reports a wait that exceeds the threshold, if its cause has held for so long and has none.
     pub(crate) fn look_at_wait(
         &self,
         (waiter, position): (&LockWaiter, usize),
         over: Duration,
         left: &mut Option<Duration>,
     ) -> Option<AfterUnlock> {
-        let waited = self.now - waiter.since;
-        if waited < over {
-            sooner(left, over - waited);
+        if !is_over(self.now - waiter.since, over, left) {
             return None;
         }
         let cause = self.cause_of(waiter);
         let held_for = cause.map_or(over, |cause| self.busy_for(cause));
         let number = cause.map_or(u64::MAX, |cause| cause.grant.id().number);
-        if waiter.more.reported_for.get() == number {
-            return None;
-        }
-        if held_for < over {
-            sooner(left, over - held_for);
+        if waiter.more.reported_for.get() == number || !is_over(held_for, over, left) {
             return None;
         }
         waiter.more.reported_for.set(number);
@@ -217,8 +208,7 @@ impl LockState {
         Some(self.report(slow, over, Some(cause.info(self.now))))
     }
 
-    /// Notes that a request begins to wait. If it is the only one, later reports are those of
-    /// another hang.
+    /// Notes that a request begins to wait. If it is alone, later reports are of another hang.
     pub(crate) fn begin_episode(&self) {
         if self.waiting() == 1 {
             let holds = self.holds_or_closing();
@@ -265,16 +255,15 @@ impl LockState {
         None
     }
 
-    /// Lets the keeper look within this time. `None` if it does so anyway. Looks have a distance,
-    /// so that many requests cause few looks.
+    /// Lets the keeper look within this time, or a distance of looks. `None` if it does so anyway.
     pub(crate) fn look_within(&mut self, left: Duration) -> Option<Deadline> {
         let distance = self.observed.as_ref()?.thresholds.shortest()? / 32;
         let distance = distance.max(hold_limits::LOOK_DISTANCE);
         self.look_no_later_than(Deadline::after(left.max(distance), self.now)?)
     }
 
-    /// Lets the keeper look when the present holder or a new waiter exceeds its threshold. Called
-    /// at the end of each step in which a request can begin to wait, or a hold can begin.
+    /// Lets the keeper look when the present holder or a new waiter exceeds its threshold, after a
+    /// step in which a request can begin to wait, or a hold can begin.
     #[cold]
     pub(crate) fn watch_slow(&mut self) -> Option<Deadline> {
         let observed = self.observed.as_ref()?;
@@ -287,16 +276,17 @@ impl LockState {
             let hold = self.holder().or(self.closed());
             let hold = hold.filter(|hold| !hold.more.is_reported.get());
             let held_for = hold.map_or(Duration::ZERO, |hold| hold.since.lasted(self.now));
-            sooner(&mut left, over.saturating_sub(held_for));
+            if is_over(held_for, over, &mut left) {
+                left = Some(Duration::ZERO);
+            }
         }
         self.look_within(left?)
     }
 
     // --- The timeline ---
 
-    /// Returns the timeline without the requests that have ended, and the requests that hold or
-    /// wait for nodes. `None` if the lock has no timeline.
-    pub(crate) fn recorded(&self) -> Option<(Timeline, Vec<TimelineEntry>)> {
+    /// Returns the timeline without entries, and the requests that hold or wait for nodes.
+    pub(crate) fn recorded(&self) -> Option<Timeline> {
         let recording = self.recording()?;
         let nodes = self.part_held() == CapacityPart::Share;
         let holding = TimelineOutcome::Holding;
@@ -306,8 +296,8 @@ impl LockState {
         let closed = closed.map(|hold| recording.hold(hold, false, None, holding));
         let (waiters, waiting) = (self.waiters_for_nodes(), TimelineOutcome::Waiting);
         let waiters = waiters.map(|waiter| recording.waiter(waiter, self.lock, None, waiting));
-        let requests = holds.chain(closed).chain(waiters).collect();
-        Some((recording.timeline(self.now), requests))
+        let requests = holds.chain(closed).chain(waiters);
+        Some(recording.timeline(self.now, requests.collect()))
     }
 
     pub(crate) fn recording(&self) -> Option<&Recording> {

@@ -3,9 +3,7 @@
 use super::*;
 
 impl LockState {
-    /// Removes a waiter from the queue, or from the waits for nodes. Does nothing when that wait is
-    /// over, because the request was granted or withdrawn before: then that outcome counts, even if
-    /// it waits again.
+    /// Removes a waiter from the queue, or from the waits for nodes. Does nothing after that wait.
     pub(crate) fn withdraw(&mut self, waiting_at: RequestPosition, reason: Reason) {
         let ahead_of = |ticket| Some((ticket, self.queue.ahead_of(ticket)?));
         let Some((ticket, position)) = waiting_at.ticket.and_then(ahead_of) else {
@@ -17,16 +15,12 @@ impl LockState {
             return;
         };
         let holder = self.blocker_info(waiter.more.part);
-        let evidence = TimeoutEvidence {
-            ahead,
-            ..waiter.evidence(self.lock, position + 1, holder, self.now)
-        };
-        self.fail(waiter, evidence, reason);
+        let evidence = waiter.evidence(self.lock, position + 1, holder, self.now);
+        self.fail(waiter, TimeoutEvidence { ahead, ..evidence }, reason);
         // Requests behind it may fit where it did not.
         self.serve_queue();
     }
 
-    /// Answers a waiter that fails for an external reason.
     pub(super) fn fail(&mut self, waiter: LockWaiter, evidence: TimeoutEvidence, reason: Reason) {
         let counts = &mut self.recorder_of(waiter.more.part).counts;
         let (count, outcome) = match reason {
@@ -41,14 +35,9 @@ impl LockState {
     }
 
     /// Removes the request of a task that is gone, and counts it as cancelled. If it was granted
-    /// meanwhile, its grant ends, unless it left work: that runs to its end. Returns the request,
-    /// to drop it when the mutex is free.
+    /// meanwhile, its grant ends, unless its work runs. Returns it, to drop without the mutex.
     pub(crate) fn abandon(&mut self, waiting_at: RequestPosition) -> Option<Arc<dyn Waiting>> {
-        let RequestPosition {
-            number,
-            wait,
-            ticket,
-        } = waiting_at;
+        let ticket = waiting_at.ticket;
         if let Some(waiter) = ticket.and_then(|ticket| self.queue.withdraw(ticket)) {
             let metrics = self.recorder_of(waiter.more.part);
             metrics.counts.total_cancellations += 1;
@@ -57,7 +46,7 @@ impl LockState {
             self.serve_queue();
             return Some(waiter.request);
         }
-        let id = self.id(number);
+        let id = self.id(waiting_at.number);
         if let Some(holder) = self.holder_of(id).filter(|holder| holder.source.untaken) {
             match &mut holder.more.joined {
                 Some(joined) => joined.last = true,
@@ -68,6 +57,6 @@ impl LockState {
             }
             return None;
         }
-        self.abandon_nodes(number, wait)
+        self.abandon_nodes(waiting_at.number, waiting_at.wait)
     }
 }

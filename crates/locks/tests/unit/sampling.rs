@@ -6,9 +6,7 @@ use crate::time::ManualClock;
 /// Returns how many holds each of the next ones stands for.
 fn weights(mut sampling: Sampling, holds: usize) -> Vec<u16> {
     let mut weight = || sampling.measure(MonotonicTime::default);
-    (0..holds)
-        .map(|_| weight().map_or(0, |measured| measured.weight))
-        .collect()
+    (0..holds).map(|_| weight().weight).collect()
 }
 
 #[test]

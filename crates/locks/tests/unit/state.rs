@@ -40,14 +40,14 @@ impl Taken {
             transaction: false,
             hold_limit: None,
         };
-        let measured = weight.map(|weight| Measured {
+        let since = weight.map_or_else(HoldStart::default, |weight| HoldStart {
             weight,
-            ..Measured::once(at)
+            ..HoldStart::now(at)
         });
         self.state.source().assign(&requester);
         let limit = self.state.hold_limit.map(PackedDuration::get);
         let overdue = limit.and_then(|limit| Overdue::after(limit, at));
-        self.state.take(|| None, measured, overdue).id()
+        self.state.take(|| None, since, overdue).id()
     }
 
     /// Takes a step of the state at the present.
