@@ -31,8 +31,7 @@ impl Default for BatchLimit {
 }
 
 impl BatchLimit {
-    /// Returns the limit for the poll of a task, which delays all other tasks of its thread. The
-    /// keeper runs the rest.
+    /// Returns the limit for a task, which delays others of its thread. The keeper runs the rest.
     pub fn for_task(self) -> Self {
         Self {
             count: self.count.min(32),
@@ -41,8 +40,7 @@ impl BatchLimit {
     }
 }
 
-/// The combiner: the work that a thread has run for others after its own. On drop, it wakes the
-/// waiters that slept meanwhile.
+/// The work that a combiner has run for others. On drop, it wakes the waiters that slept meanwhile.
 pub(super) struct Batch<'a> {
     limit: BatchLimit,
     wake_chain: &'a WakeChain<dyn Waiting>,
@@ -51,11 +49,9 @@ pub(super) struct Batch<'a> {
     /// Answered waiters that sleep, with the time from which the first of them could be awake.
     sleepers: SmallVec<[Arc<dyn Waiting>; 8]>,
     asleep_since: MonotonicTime,
-    /// The requests of tasks. If a task is gone, its work is dropped with the batch: that is code
-    /// of users, which runs when the lock is handed on.
+    /// The requests of tasks. Work of those that are gone drops users' values after the hand-off.
     of_tasks: Vec<Arc<dyn Waiting>>,
-    /// The reports of its steps. Their observers are code of users, which does not run while this
-    /// thread holds the lock for a request.
+    /// The reports of its steps, whose observers, code of users too, run after that.
     reports: Vec<AfterUnlock>,
 }
 
@@ -87,12 +83,9 @@ impl<'a> Batch<'a> {
         goes_on
     }
 
-    /// Runs the work of a request.
-    ///
-    /// Sleeping waiters are woken together at the end of the batch, after the hand-off of the lock:
-    /// a woken waiter could take the processor of this thread while all others wait for it. No
-    /// waiter sleeps on behind work that could take long, or that could wait for the sleeping
-    /// waiter itself.
+    /// Runs the work of a request. Sleeping waiters are woken together at the end of the batch: one
+    /// that is woken before could take the processor of this thread while all others wait for it.
+    /// But none sleeps on behind work that could take long, or could wait for that waiter itself.
     pub(super) fn serve(&mut self, request: Arc<dyn Waiting>, grant: Grant, now: MonotonicTime) {
         if !request.head().brief || now - self.asleep_since >= Self::PATIENCE {
             self.wake();

@@ -11,10 +11,9 @@ use crate::caught::run_all;
 use crate::mailbox::Mailbox;
 use crate::sync::{Mutex, rank};
 
-/// Cancels every waiting request that carries it, at once and permanently. Clones share their state.
+/// Cancels every waiting request that carries it, at once and for good. Clones share their state.
 ///
-/// A request that was granted before the cancellation keeps its grant. A request that carries a
-/// cancelled token fails without waiting.
+/// A request that was granted before keeps its grant. One with a cancelled token fails at once.
 ///
 /// ```
 /// use doclock::{DataStore, lock::{AcquireOptions, CancelToken, LockError}};
@@ -38,8 +37,7 @@ struct TokenState {
     calls: usize,
 }
 
-/// So many calls of `cancel` remove requests at the same time. Each can run in code that another
-/// one calls, so more of them could exhaust the stack.
+/// So many calls of `cancel` remove requests at a time: nested ones could exhaust the stack.
 const CALLS: usize = 32;
 
 /// Removes one cancelled request from its queue. Does nothing when it no longer waits.
@@ -51,8 +49,7 @@ impl CancelToken {
         Self::default()
     }
 
-    /// Cancels all requests that wait with this token, and all later ones. Never blocks on a
-    /// holder.
+    /// Cancels all requests that wait with this token, and all later ones. Waits for no holder.
     ///
     /// When this returns, no request that waited when it was called is still in a queue. A request
     /// that joins at that moment may be visible there until its own thread removes it, and one that
@@ -62,8 +59,8 @@ impl CancelToken {
     ///
     /// # Panics
     ///
-    /// If a key of a [limiter](super::limiter) panics when it is dropped with the last request for
-    /// it. All requests are cancelled nevertheless.
+    /// If a key of a [limiter](super::limiter) panics on its drop. All requests are still
+    /// cancelled.
     pub fn cancel(&self) {
         let mut state = self.0.lock();
         state.cancelled = true;
@@ -72,9 +69,8 @@ impl CancelToken {
         }
         state.calls += 1;
         let (mut first, mut are_left) = (Some(state), true);
-        // A withdrawal may drop a key of a user, and its panic must not keep the later requests.
-        // The locks are entered without the token's mutex: waiters acquire the two in the other
-        // order.
+        // A withdrawal may drop a key of a user, whose panic must not keep the later requests. It
+        // locks without the token's mutex: waiters lock the two in the other order.
         run_all(iter::from_fn(|| {
             let lock = || are_left.then(|| self.0.lock());
             let mut state = first.take().or_else(lock)?;
@@ -90,8 +86,7 @@ impl CancelToken {
         self.0.lock().cancelled
     }
 
-    /// Waits until [`cancel`](CancelToken::cancel) is called, in a task: for a wait of a program's
-    /// own that is to end with this token.
+    /// Waits in a task until [`cancel`](CancelToken::cancel) is called: for a program's own waits.
     ///
     /// # Cancel safety
     ///
@@ -156,8 +151,7 @@ pub struct Attached {
 impl Drop for Attached {
     fn drop(&mut self) {
         if let Some(registration) = self.registration {
-            // Dropped without the token's mutex: it may hold the last handle of a lock, and so the
-            // last keys of a user.
+            // Dropped without the token's mutex: it may hold the last keys of a user.
             let _withdraw = self.token.0.lock().requests.remove(&registration);
         }
     }

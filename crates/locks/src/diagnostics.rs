@@ -1,5 +1,4 @@
-//! Holders and waiters of a lock, and which of them wait for which; and the lock types that a store
-//! shows in its diagnostics.
+//! Holders and waiters of a lock, which of them wait for which, and the registered lock types.
 
 use std::collections::HashSet;
 use std::fmt;
@@ -31,8 +30,7 @@ use crate::threads::{LockName, ThreadInfo};
 /// page by page, so that a long queue blocks no request: some of it may have left or joined since.
 /// A request that waits during the whole read is listed once and in order.
 ///
-/// Serializes in camelCase, with durations in milliseconds. [`Display`](fmt::Display) prints a line
-/// for each holder and each waiter.
+/// Serializes in camelCase, durations in milliseconds. Prints a line for each holder and waiter.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -51,8 +49,7 @@ pub struct LockReport {
     pub document: RequestStats,
     /// The requests for nodes.
     pub nodes: RequestStats,
-    /// The last refused cycles of requests for nodes, oldest first: at most
-    /// [`RefusedDeadlock::LISTED`].
+    /// The last [`RefusedDeadlock::LISTED`] refused cycles of requests for nodes, oldest first.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub deadlocks: Vec<RefusedDeadlock>,
 }
@@ -79,8 +76,7 @@ impl fmt::Display for LockReport {
 
 /// A grant of a lock, or of nodes.
 ///
-/// Serializes in camelCase, with the fields of the holder beside the others, and prints as one
-/// line.
+/// Serializes in camelCase, with the fields of the holder beside the others. Prints as a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -101,12 +97,10 @@ pub struct HeldLock {
     /// The hold limit of the grant.
     #[serde(with = "millis::option", skip_serializing_if = "Option::is_none")]
     pub hold_limit: Option<Duration>,
-    /// The first [`HeldLock::LISTED`] of the locked nodes, without intentions on their ancestors.
-    /// Empty for the whole lock.
+    /// At most [`HeldLock::LISTED`] of the nodes, without intentions. Empty for the whole lock.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub nodes: Vec<(NodeId, LockMode)>,
-    /// How many nodes are locked, with intentions on their ancestors, which a holder that is alone
-    /// does not have yet. Zero for the whole lock.
+    /// How many nodes are locked, with any intentions on ancestors. Zero for the whole lock.
     #[serde(skip_serializing_if = "is_zero")]
     pub node_count: usize,
     /// Whether it is a grant of nodes, also of none.
@@ -154,14 +148,12 @@ pub enum WaiterKind {
 
 /// A request that waits, with what it waits for.
 ///
-/// Serializes in camelCase, with the fields of the request beside the others, and prints as one
-/// line.
+/// Serializes in camelCase, with the fields of the request beside the others. Prints as a line.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
 pub struct WaitingRequest {
-    /// The request, with its position in the queue of the lock, or in the longest of the queues of
-    /// the listed nodes.
+    /// The request, with its position in the queue of the lock, or in the longest of its nodes.
     #[serde(flatten)]
     pub request: QueueEntry,
     /// What the request is for.
@@ -215,8 +207,7 @@ impl Registrable for FifoLock {
 }
 
 impl FifoLock {
-    /// Returns the holders and the waiters, and which of them wait for which. Never blocks. The
-    /// lock stays usable meanwhile, however long the queue is.
+    /// Returns the holders and the waiters, and which wait for which. The lock stays usable.
     ///
     /// ```
     /// use doclock_locks::FifoLock;
@@ -260,8 +251,7 @@ impl FifoLock {
         }
     }
 
-    /// Returns the holders of nodes, and the requests that wait for nodes. The lock stays usable
-    /// meanwhile, however many there are.
+    /// Returns the holders of nodes, and the requests that wait for nodes. Read page by page.
     #[doc(hidden)]
     pub fn members(&self) -> (Vec<HeldLock>, Vec<WaitingRequest>) {
         let first = self.0.step_fair(|state| state.members_page(None));
@@ -283,8 +273,7 @@ impl FifoLock {
     }
 }
 
-/// A lock type that a store can show in its diagnostics; see
-/// `DataStore::register`.
+/// A lock type that a store can show in its diagnostics; see `DataStore::register`.
 ///
 /// It is implemented for [`FifoLock`](super::FifoLock), [`KeyedLock`](super::keyed::KeyedLock),
 /// [`InFlightLimiter`](super::limiter::InFlightLimiter) and `DataStore`, and for no other type.
@@ -299,8 +288,7 @@ pub(super) trait Inspected: Send + Sync {
     fn inspect(self: Arc<Self>) -> PrimitiveState;
 }
 
-/// A mutex that is locked for so long is not waited for: code of a user runs under it, which
-/// compares or clones a key.
+/// How long to wait for a mutex under which code of users compares or clones a key.
 pub(super) const BUSY_AFTER: Duration = Duration::from_millis(10);
 
 /// How many keys of a lock type are listed at most.
@@ -340,8 +328,7 @@ impl Primitive {
         std::ptr::addr_eq(self.0.as_ptr(), other.0.as_ptr())
     }
 
-    /// Reads the state. `None` if the primitive no longer exists. It may be dropped here with its
-    /// keys, which is code of users.
+    /// Reads the state, if the primitive still exists. It may be dropped here, with users' keys.
     #[doc(hidden)]
     pub fn inspect(&self) -> Option<PrimitiveState> {
         let shared = self.0.upgrade()?;
@@ -366,14 +353,12 @@ pub enum PrimitiveState {
         /// The metrics and sizes.
         #[serde(flatten)]
         stats: Box<KeyedStats>,
-        /// At most 64 of the active keys: those with waiters first, then those held longest, as far
-        /// as that is known ([`LockInfo::at_least`]).
+        /// At most 64 active keys: those with waiters, then those held longest as far as known.
         held: Vec<HeldKey>,
     },
     /// A limiter, with at most 64 of its keys: those for which calls wait first, then those in use
     /// with the fewest free slots. Keys are shown as [`Debug`](fmt::Debug) prints them.
     Limiter(Box<LimiterSnapshot<String>>),
-    /// A keyed lock or a limiter that could not be read within 10 ms, because `Eq` or `Clone` of a
-    /// key runs for so long.
+    /// A keyed lock or a limiter that was not read in 10 ms, because `Eq` or `Clone` of a key runs.
     Busy,
 }

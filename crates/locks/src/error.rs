@@ -46,12 +46,10 @@ pub enum LockError {
     /// nodes, and may retry after it has released them.
     #[error("deadlock: {0}")]
     Deadlock(Box<Deadlock>),
-    /// A [`Deadlock`](Self::Deadlock) of two owners: both hold one node shared, and requested it
-    /// exclusively, this one last.
+    /// A [`Deadlock`](Self::Deadlock) of two owners that share a node and request it exclusively.
     #[error("lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
-    /// A request for more nodes came from a grant that had exceeded the hold limit and was
-    /// revoked, or was released by its id.
+    /// A request for more nodes came from a grant that was released, or revoked for its hold limit.
     #[error("lock {id} was revoked or released before more nodes were locked{}", RevokedFor(.waiter))]
     Revoked {
         /// The id of the grant.
@@ -67,8 +65,7 @@ pub enum LockError {
         /// The grant that this thread holds.
         holder: Box<LockInfo>,
     },
-    /// The request of a task would have to wait, and the machine starts no thread that ends its
-    /// wait at the deadline.
+    /// A task would have to wait, and the machine starts no thread that ends its wait in time.
     #[error("owner {owner} cannot wait as a task, because no thread can be started: {reason}", owner = Brief(.owner))]
     NoKeeper {
         /// The owner of the request.
@@ -127,14 +124,12 @@ pub struct TimeoutEvidence {
     pub holder: LockInfo,
     /// The requests ahead, from the head of the queue; at most [`TimeoutEvidence::AHEAD`].
     pub ahead: Vec<QueueEntry>,
-    /// The node for which the request waited; of several, the one with the longest queue. `None` if
-    /// it waited for the document lock.
+    /// The node with the longest queue for which it waited; `None` for the document lock.
     pub node: Option<NodeWait>,
 }
 
 impl TimeoutEvidence {
-    /// How many requests ahead an error lists. [`position`](TimeoutEvidence::position) gives their
-    /// total number.
+    /// How many requests ahead an error lists, of [`position`](TimeoutEvidence::position) - 1.
     pub const AHEAD: usize = 8;
 
     /// Returns the error of the request, which left its queue for this reason.
@@ -198,8 +193,7 @@ pub struct CancelEvidence {
     pub owner: OwnerId,
     /// How long it had waited.
     pub waited: Duration,
-    /// The id of the request and its queue position; `None` if the token was cancelled before the
-    /// request joined the queue.
+    /// The id of the request and its queue position; `None` if it had not joined the queue.
     pub queued: Option<(LockId, usize)>,
 }
 
@@ -233,8 +227,7 @@ codes! { inherent CancelEvidence {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReleaseError {
-    /// The grant has ended, as a release has reported, or the id was never granted. No other grant
-    /// is held.
+    /// The grant was released or reported as revoked, or never made. No other grant is held.
     #[error("lock {id} is not held")]
     NotHeld {
         /// The given id.

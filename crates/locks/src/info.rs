@@ -31,9 +31,8 @@ pub struct LockInfo {
     /// How long it has been held, by the store's clock.
     #[serde(with = "millis::duration")]
     pub held_for: Duration,
-    /// Whether `held_for` is only a lower bound, from the moment when another thread first
-    /// inspected the hold or waited for it. [`LockStats::hold`](super::LockStats::hold) lists which
-    /// holds are measured from their start.
+    /// Whether `held_for` is only a lower bound, from when another thread first looked or waited.
+    /// [`LockStats::hold`](super::LockStats::hold) lists which holds are measured from their start.
     #[serde(skip_serializing_if = "Not::not")]
     pub at_least: bool,
     /// Whether it was granted to a task that was not polled since then: the task does not know that

@@ -25,8 +25,7 @@
 //! # Ok::<(), LockError>(())
 //! ```
 //!
-//! The rules of the queue are in the pure module `queue`. The locks add threads that sleep, clocks,
-//! cancellation, metrics and errors.
+//! The pure module `queue` has the rules. The locks add threads, clocks, cancellation and errors.
 
 mod cancel;
 mod diagnostics;
@@ -53,11 +52,8 @@ mod timeline;
 mod batch;
 #[allow(missing_docs, missing_debug_implementations)]
 mod keeper;
-#[allow(
-    clippy::new_without_default,
-    missing_docs,
-    missing_debug_implementations
-)]
+#[allow(missing_docs, missing_debug_implementations)]
+#[allow(clippy::new_without_default)]
 mod mailbox;
 #[allow(missing_docs, missing_debug_implementations)]
 mod request;
@@ -119,14 +115,12 @@ pub mod internal {
 
 /// A held lock as data: its id and its fencing token.
 ///
-/// A thread that publishes under a lock needs no more than this, wherever the state of the lock
-/// lives.
+/// All that a thread needs which publishes under a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[doc(hidden)]
 pub struct Grant {
     pub token: FencingToken,
-    // The two parts of the id, so that the flag fits into the padding: every waiting request has
-    // room for a grant.
+    // The parts of the id, apart for the flag: every waiting request has room for a grant.
     number: u64,
     lock: u32,
     /// Whether the grant can be revoked before its release.

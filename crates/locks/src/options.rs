@@ -66,8 +66,7 @@ pub type RequestLimit = Option<Option<Duration>>;
 /// The limit of the lock.
 pub(super) const OF_THE_LOCK: RequestLimit = None;
 
-/// Options of a new lock. A store configures its lock in the same way, with methods of
-/// `StoreOptions`.
+/// Options of a new lock. `StoreOptions` of a store has the same methods.
 ///
 /// ```
 /// use std::time::Duration;
@@ -145,16 +144,14 @@ impl LockOptions {
         self
     }
 
-    /// Bounds the number of waiting requests: a full queue rejects the next one at once. There is no
-    /// bound by default.
+    /// Bounds the number of waiting requests: a full queue rejects the next. Unbounded by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
     }
 
     /// Bounds how many later requests can overtake a waiting request, for each level by which their
-    /// [priority](AcquireOptions::priority) is higher. The default is 64. Zero makes priorities
-    /// ineffective.
+    /// [priority](AcquireOptions::priority) is higher. 64 by default; zero turns priorities off.
     pub fn overtaking_bound(mut self, requests: u32) -> Self {
         self.overtaking = requests;
         self
@@ -162,8 +159,8 @@ impl LockOptions {
 
     /// Limits how long the lock may be held while requests wait. A holder that exceeds the limit is
     /// revoked: the next waiter is granted, and the release fails with
-    /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default. A
-    /// single request sets its own with [`AcquireOptions::hold_limit`].
+    /// [`ReleaseError::Revoked`](super::ReleaseError::Revoked). There is no limit by default.
+    /// [`AcquireOptions::hold_limit`] is that of one request.
     ///
     /// One thread of the process checks the limits of all locks, from the first request that waits
     /// on. If the machine starts no thread, the next request or grant tries again.
@@ -172,7 +169,7 @@ impl LockOptions {
         self
     }
 
-    /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]; none by default.
+    /// Records the last `requests` requests that ended, for [`FifoLock::timeline`]. Off by default.
     ///
     /// A recorded request takes about 150 bytes. Every hold is measured then: a grant reads the
     /// clock and a release locks the mutex of the lock (`crates/bench/LOG.md`, "Diagnostics").
@@ -188,17 +185,16 @@ impl LockOptions {
     /// otherwise when they end. They are not reported by default.
     ///
     /// Each hold is reported once, but not while its holder waits for more nodes. Every hold is
-    /// measured then, as with a [timeline](Self::timeline). One thread of the process looks for
-    /// long holds while requests wait: at the threshold, or up to 1/32 of the shortest threshold
-    /// later; up to 1 ms later if that is more.
+    /// measured, as with a [timeline](Self::timeline). While requests wait, one thread of the
+    /// process looks for long holds, at the threshold or at most 1/32 of the shortest or 1 ms
+    /// later.
     pub fn report_holds(mut self, longer_than: Duration) -> Self {
         self.reports.holds = Some(longer_than);
         self
     }
 
     /// Reports waits that last longer than the threshold, as [`report_holds`](Self::report_holds)
-    /// does: the first of those with one cause, a holder that waits for nothing itself, or what
-    /// closes the lock.
+    /// does: the first behind one holder that waits for nothing, or behind what closes the lock.
     pub fn report_waits(mut self, longer_than: Duration) -> Self {
         self.reports.waits = Some(longer_than);
         self
@@ -239,8 +235,7 @@ impl AcquireOptions {
         self.timeout(Duration::ZERO)
     }
 
-    /// Limits how long this request may hold the lock, in place of the hold limit of the lock, which
-    /// may be shorter or longer.
+    /// Limits how long this request may hold the lock, in place of the limit of the lock.
     ///
     /// A holder that exceeds the limit while requests wait is revoked, as with
     /// `StoreOptions::hold_limit`. The limit counts from the first grant, also for a transaction on
@@ -339,9 +334,9 @@ impl AcquireOptions {
 
     /// Does not bind the guard or the transaction to the calling thread.
     ///
-    /// If the thread to which they are bound requests the lock again, the request fails at once: the
-    /// thread would wait for itself. A guard or a transaction that moves to another thread stays
-    /// bound to the first one, so it should be unbound. A grant that is held by its id is not bound.
+    /// If the thread to which they are bound requests the lock again, the request fails at once:
+    /// the thread would wait for itself. A guard or a transaction that moves to another thread
+    /// stays bound, so it should be unbound. A grant that is held by its id is unbound.
     pub fn unbound(mut self) -> Self {
         self.unbound = true;
         self
@@ -360,8 +355,7 @@ impl AcquireOptions {
         self.wait.unwrap_or(of_the_lock)
     }
 
-    /// Returns how the request waits. Its timeout begins now, unless it may not wait: that needs no
-    /// clock.
+    /// Returns how the request waits. Its timeout begins now; without a wait, it needs no clock.
     pub(super) fn how_to_wait(
         &self,
         of_the_lock: Option<Duration>,

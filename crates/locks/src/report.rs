@@ -61,18 +61,14 @@ pub struct SlowReport {
     pub waiting: usize,
     /// The first requests in the queue, at most [`SlowReport::FIRST`].
     pub first: Vec<QueueEntry>,
-    /// The number of this report, from one. The numbers of reports that no receiver took in time
-    /// are missing.
+    /// The number of this report, from one. Those that no receiver took in time are missing.
     pub number: u64,
 }
 
 /// What a [`SlowReport`] is about.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(
-    tag = "type",
-    rename_all = "camelCase",
-    rename_all_fields = "camelCase"
-)]
+#[serde(tag = "type", rename_all = "camelCase")]
+#[serde(rename_all_fields = "camelCase")]
 #[non_exhaustive]
 pub enum SlowRequest {
     /// A hold. The report comes while it lasts if a request waits for it, otherwise at its end.

@@ -1,5 +1,4 @@
-//! Metrics of a lock and of its nodes: counters, distributions of waits and holds, and the last
-//! revoked holders and refused cycles.
+//! Metrics of a lock and of its nodes, with the last revoked holders and refused cycles.
 
 use std::fmt;
 use std::time::Duration;
@@ -16,8 +15,7 @@ use crate::time::MonotonicTime;
 
 /// How requests for a lock ended since it was created, or its metrics were reset.
 ///
-/// [`LockStats`], [`RequestStats`] and [`KeyedStats`](super::keyed::KeyedStats) dereference to it.
-/// Serializes in camelCase.
+/// [`LockStats`], [`RequestStats`] and `KeyedStats` dereference to it. Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -28,13 +26,11 @@ pub struct LockCounters {
     pub total_releases: u64,
     /// The number of requests that timed out.
     pub total_timeouts: u64,
-    /// The number of requests that a token cancelled or refused, or whose future was dropped
-    /// while it waited.
+    /// The number of requests that a token cancelled or refused, or whose future was dropped.
     pub total_cancellations: u64,
     /// The number of requests that a full queue rejected.
     pub total_rejections: u64,
-    /// The number of requests that were refused because they would have waited for their own
-    /// thread.
+    /// The number of requests that would have waited for their own thread, and were refused.
     pub total_refusals: u64,
     /// The number of revoked grants. Stays zero for a lock without a hold limit.
     pub total_revocations: u64,
@@ -111,8 +107,7 @@ impl Durations {
 
 /// The metrics and the state of a lock, all of one moment except a long [`queue`](Self::queue).
 ///
-/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
-/// table.
+/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) is a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -204,9 +199,8 @@ impl Revocation {
 }
 
 impl fmt::Display for Revocation {
-    /// Formats as `lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1001ms, hold limit
-    /// 1000ms, revoked 12ms ago for lock-4-x9 of bob from src/main.rs:9:20, which had waited for
-    /// 990ms`, in one line.
+    /// Formats in one line: `lock-3-x9 of ann (import) from src/main.rs:7:13, held for 1001ms, hold
+    /// limit 1000ms, revoked 12ms ago for lock-4-x9 of bob from …, which had waited for 990ms`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (limit, ago) = (Millis(self.hold_limit), Millis(self.revoked_for));
         write!(f, "{}, hold limit {limit}, revoked {ago} ago", self.holder)?;
@@ -214,9 +208,8 @@ impl fmt::Display for Revocation {
     }
 }
 
-/// How requests ended, how long they waited and held, and what they do now: those for a whole lock,
-/// or those for nodes, all of one moment. A request for any number of nodes counts once, and so do
-/// its release and its revocation.
+/// How requests for a whole lock, or for nodes, ended, waited and held, and what they do now, all
+/// of one moment. A request for any number of nodes counts once, as do its release and revocation.
 ///
 /// Serializes in camelCase with durations in milliseconds, and prints as a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -229,8 +222,7 @@ pub struct RequestStats {
     /// The last revoked holders, oldest first: at most [`Revocation::LISTED`].
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub last_revocations: Vec<Revocation>,
-    /// The number of requests for more nodes that would have closed a cycle. Includes upgrade
-    /// conflicts.
+    /// The number of requests that would have closed a cycle of waits, with upgrade conflicts.
     #[serde(skip_serializing_if = "is_zero")]
     pub total_deadlocks: u64,
     /// The number of requests for an upgrade that another owner had already requested.
@@ -242,8 +234,8 @@ pub struct RequestStats {
     pub hold: DurationSummary,
     /// The number of owners that hold now.
     pub holders: usize,
-    /// The number of requests that wait now: in the queue of the lock, or for nodes. A request for
-    /// nodes that is still in the queue of the lock counts there.
+    /// The number of requests that wait now in the queue of the lock, or for nodes. A request for
+    /// nodes counts in the queue of the lock while it is there.
     pub waiting: usize,
     /// The number of nodes in the table now. The nodes of a single owner need no entry there.
     #[serde(skip_serializing_if = "is_zero")]

@@ -29,8 +29,7 @@ pub struct Timeline {
     pub read_at: Duration,
     /// How many requests ended before the oldest entry, and are no longer recorded.
     pub forgotten: u64,
-    /// The requests that have ended, in the order in which they ended; then the holders, and then
-    /// the waiting requests in queue order.
+    /// The requests that ended, in that order, then the holders, then the waiters in queue order.
     pub entries: Vec<TimelineEntry>,
 }
 
@@ -58,18 +57,12 @@ pub struct TimelineEntry {
     #[serde(with = "millis::duration")]
     pub requested_at: Duration,
     /// When it was granted, if it was.
-    #[serde(
-        with = "millis::option",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(with = "millis::option", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub granted_at: Option<Duration>,
     /// When it ended, if it has.
-    #[serde(
-        with = "millis::option",
-        default,
-        skip_serializing_if = "Option::is_none"
-    )]
+    #[serde(with = "millis::option", default)]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ended_at: Option<Duration>,
     /// Its state or its end.
     pub outcome: TimelineOutcome,
@@ -88,8 +81,7 @@ pub enum TimelineOutcome {
     Released,
     /// It was granted, and revoked because it exceeded its hold limit.
     Revoked,
-    /// It waited for more nodes under a grant, and was granted them. The grant has an entry of its
-    /// own, with the same id.
+    /// It was granted more nodes under a grant that has an entry of its own, with the same id.
     Extended,
     /// It timed out.
     TimedOut,
