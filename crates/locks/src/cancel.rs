@@ -142,7 +142,6 @@ impl fmt::Debug for CancelToken {
 
 /// A request that the token cancels.
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct Attached {
     token: CancelToken,
     registration: Option<u64>,

@@ -305,31 +305,26 @@ impl Primitive {
     }
 
     /// Names it for the threads that wait in it, until the name is dropped.
-    #[doc(hidden)]
     pub fn named(&self, name: SmolStr) -> LockName {
         LockName::new(self.place(), name)
     }
 
     /// Returns the address, which threads note that wait in it.
-    #[doc(hidden)]
     pub fn place(&self) -> usize {
         self.0.as_ptr().addr()
     }
 
     /// Whether the primitive still exists.
-    #[doc(hidden)]
     pub fn exists(&self) -> bool {
         self.0.strong_count() > 0
     }
 
     /// Whether both are handles of one primitive.
-    #[doc(hidden)]
     pub fn is(&self, other: &Self) -> bool {
         std::ptr::addr_eq(self.0.as_ptr(), other.0.as_ptr())
     }
 
     /// Reads the state, if the primitive still exists. It may be dropped here, with users' keys.
-    #[doc(hidden)]
     pub fn inspect(&self) -> Option<PrimitiveState> {
         let shared = self.0.upgrade()?;
         let state = Arc::clone(&shared).inspect();

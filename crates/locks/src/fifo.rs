@@ -69,7 +69,6 @@ pub struct FifoLock(pub(super) Arc<LockShared>);
 
 /// The outcome of a request that was not granted at once.
 #[derive(Debug)]
-#[doc(hidden)]
 pub enum Answer<R> {
     /// The request holds the lock now; the requesting thread runs its work.
     Granted(Grant),
@@ -190,7 +189,7 @@ impl FifoLock {
     ///
     /// # Errors
     ///
-    /// [`ReleaseError`], and nothing is released: not held, revoked, or with an open transaction.
+    /// [`ReleaseError`]: not held, revoked, or an open transaction. Nothing is released then.
     #[inline]
     pub fn release_lock(&self, id: LockId) -> Result<ReleaseOutcome, ReleaseError> {
         match self.0.release(id, false) {
@@ -225,8 +224,8 @@ impl FifoLock {
         self.0.state.lock().queue.len()
     }
 
-    /// Returns the waiting requests in queue order: the first 32 of one moment, others page by
-    /// page.
+    /// Returns the waiting requests in queue order. The first 32 are of one moment; the others are
+    /// read page by page, as in the [diagnostics](Self::diagnostics).
     pub fn queue_info(&self) -> Vec<QueueEntry> {
         self.read_entries(|_| ()).1
     }
@@ -505,7 +504,7 @@ impl FifoLock {
 
     /// Returns the timeout of requests that set none.
     pub fn timeout(&self) -> Option<Duration> {
-        PackedDuration::unpack(self.0.timeout.load(Ordering::Relaxed))
+        self.0.timeout()
     }
 
     pub fn clock(&self) -> &Clock {
@@ -722,7 +721,6 @@ impl Drop for LockGuard {
 
 /// A request for a guard of a lock.
 #[derive(Debug)]
-#[doc(hidden)]
 pub struct GuardRequest {
     /// The guard takes it out.
     lock: Option<FifoLock>,

@@ -20,6 +20,7 @@ use crate::sync::AtomicU64;
 #[derive(Debug, Default)]
 pub(super) struct Word(AtomicU64);
 
+const FREE: u64 = 0;
 const PINNED: u64 = 1;
 const TRANSACTION: u64 = 2;
 const NUMBER: u32 = 2;
@@ -28,12 +29,12 @@ impl Word {
     /// Whether the lock is free and open. The answer `false` may be out of date.
     #[inline]
     pub(super) fn is_free(&self) -> bool {
-        self.0.load(Acquire) == HeldWord::FREE.0
+        self.0.load(Acquire) == FREE
     }
 
     /// Whether a request holds the lock, or nodes.
     pub(super) fn is_held(&self) -> bool {
-        ![HeldWord::FREE.0, HeldWord::CLOSED.0].contains(&self.0.load(Acquire))
+        ![FREE, HeldWord::CLOSED.0].contains(&self.0.load(Acquire))
     }
 
     /// Whether the request holds the whole lock. Called on the lock that issued the id.
@@ -49,22 +50,18 @@ impl Word {
         self.0.store(held.0, Release);
     }
 
-    /// Makes the present hold end under the mutex. Requires the mutex; `false` if it has ended.
-    pub(super) fn pin(&self, held: HeldWord) -> bool {
+    /// Makes the present hold end under the mutex. Requires the mutex. Returns the word.
+    pub(super) fn pin(&self, held: HeldWord) -> HeldWord {
         // Without the mutex, only the end of the hold can come in between.
-        let pinned = self
-            .0
-            .compare_exchange(held.0, held.pinned().0, AcqRel, Acquire);
-        pinned.is_ok()
+        let pinned = held.pinned();
+        let changed = self.0.compare_exchange(held.0, pinned.0, AcqRel, Acquire);
+        changed.map_or(HeldWord::FREE, |_| pinned)
     }
 
     /// Ends the caller's own hold, if this is its word: it is not pinned then.
     #[inline]
-    pub(super) fn release(&self, own: HeldWord) -> bool {
-        let released = self
-            .0
-            .compare_exchange(own.0, HeldWord::FREE.0, Release, Relaxed);
-        released.is_ok()
+    pub(super) fn release(&self, HeldWord(own): HeldWord) -> bool {
+        self.0.compare_exchange(own, FREE, Release, Relaxed).is_ok()
     }
 }
 
@@ -73,7 +70,7 @@ impl Word {
 pub(super) struct HeldWord(u64);
 
 impl HeldWord {
-    pub(super) const FREE: Self = Self(0);
+    pub(super) const FREE: Self = Self(FREE);
 
     /// Held by requests that share the lock, of which each leaves under the mutex.
     pub(super) const SHARED: Self = Self(PINNED);
@@ -83,8 +80,7 @@ impl HeldWord {
 
     #[inline]
     pub(super) fn by(number: u64, transaction: bool, pinned: bool) -> Self {
-        let flags = (u64::from(transaction) * TRANSACTION) | (u64::from(pinned) * PINNED);
-        Self((number << NUMBER) | flags)
+        Self((number << NUMBER) | (u64::from(transaction) << 1) | u64::from(pinned))
     }
 
     #[must_use]

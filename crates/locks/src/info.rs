@@ -85,7 +85,6 @@ pub struct QueueEntry {
 }
 
 /// Says for which request a holder was revoked, within a sentence.
-#[doc(hidden)]
 #[allow(missing_debug_implementations)]
 pub struct RevokedFor<'a>(pub &'a Option<Box<QueueEntry>>);
 

@@ -84,7 +84,7 @@ impl<O: Send + 'static> Mailbox<O> {
                 slot.rest = Rest::Awake;
                 let waker = slot.waker.take();
                 drop(slot);
-                waker.map(wake);
+                waker.into_iter().for_each(wake);
             }
         }
     }

@@ -60,7 +60,6 @@ pub(super) static PLAIN: AcquireOptions = AcquireOptions {
 };
 
 /// A limit of one request, such as its timeout, or that it has none. `None` for that of the lock.
-#[doc(hidden)]
 pub type RequestLimit = Option<Option<Duration>>;
 
 /// The limit of the lock.

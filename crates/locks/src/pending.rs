@@ -124,7 +124,8 @@ impl<R> PendingRequest<'_, R> {
         self.with(|options| options.label(label))
     }
 
-    /// Sets the timeout, which begins with [`wait`](Self::wait) or the first poll. Zero: no wait.
+    /// Sets the timeout of the request, which begins with [`wait`](Self::wait) or the first poll.
+    /// Zero: it does not wait. The default is that of the lock.
     pub fn timeout(self, limit: Duration) -> Self {
         self.with(|options| options.timeout(limit))
     }
@@ -221,11 +222,8 @@ impl<'a, R: LockRequest + Unpin + 'a> IntoFuture for PendingRequest<'a, R> {
 // up for keys of any lifetime.
 #[must_use = "nothing is requested before it is polled"]
 pub enum GrantFuture<'a, R, G, E> {
-    #[doc(hidden)]
     Begins(R, RequestContext),
-    #[doc(hidden)]
     Ended,
-    #[doc(hidden)]
     Waits(Pin<Box<dyn Future<Output = Result<G, E>> + Send + 'a>>),
 }
 

@@ -3,6 +3,7 @@
 use std::sync::{Arc, Weak};
 // Not the model's type: the value takes part in no race.
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use super::batch::BatchLimit;
 use super::fifo::FifoLock;
@@ -48,8 +49,11 @@ type StateGuard<'a> = MutexGuard<'a, { rank::LOCK }, LockState>;
 
 impl LockShared {
     pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
-        let timeout = PackedDuration::unpack(self.timeout.load(Ordering::Relaxed));
-        options.how_to_wait(timeout, self.queue_bound, &self.clock)
+        options.how_to_wait(self.timeout(), self.queue_bound, &self.clock)
+    }
+
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        PackedDuration::unpack(self.timeout.load(Ordering::Relaxed))
     }
 
     pub(super) fn wait_as(
@@ -126,10 +130,8 @@ impl LockShared {
         let mut state = self.state.lock();
         // Pins the holder: no other thread changes the word while the mutex is locked.
         if state.shown.ends_apart() {
-            if self.word.pin(state.shown) {
-                state.shown = state.shown.pinned();
-            } else {
-                state.shown = HeldWord::FREE;
+            state.shown = self.word.pin(state.shown);
+            if state.shown == HeldWord::FREE {
                 state.settle();
             }
         }

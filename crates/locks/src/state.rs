@@ -146,11 +146,9 @@ pub(super) const PAGE: usize = 32;
 
 impl LockState {
     pub(super) fn new(lock: u32, settings: &LockOptions, sampling: Sampling) -> Self {
+        let slots = Slots::new(CapacityPart::Whole as usize);
         Self {
-            queue: Queue::new(
-                Slots::new(CapacityPart::Whole as usize),
-                settings.overtaking,
-            ),
+            queue: Queue::new(slots, settings.overtaking),
             held: false,
             holder: LockHolder::default(),
             shown: HeldWord::FREE,
@@ -327,8 +325,7 @@ impl LockState {
         self.outbox.extend(next);
     }
 
-    /// Grants the lock, unless closed: to the next request for the whole, or to all for nodes
-    /// first.
+    /// Grants the lock to the next request for the whole, or to all for nodes first; not if closed.
     fn grant_next(&mut self, combiner: Option<Combiner>) -> Option<AfterUnlock> {
         if self.closed().is_some() {
             return None;

@@ -174,6 +174,7 @@ pub struct Wait<T> {
     pub keeper_looks: Option<Deadline>,
 }
 
+#[doc(hidden)]
 impl WaiterKind {
     /// Returns the thread that would wait for itself; zero for a task.
     pub(super) fn thread(self) -> u64 {
@@ -181,14 +182,12 @@ impl WaiterKind {
     }
 
     /// Returns the deadline of a wait that the keeper ends: that of a task, unless it ends at once.
-    #[doc(hidden)]
     pub fn ended_by_keeper(self, deadline: WaitDeadline) -> Option<Deadline> {
         let (limit, deadline) = deadline?;
         (self == Self::Task && !limit.is_zero()).then_some(deadline)
     }
 
     /// Begins the wait of a task that `may_wait`: the keeper serves the queue from now on.
-    #[doc(hidden)]
     pub fn attend<Q: WaitQueue>(self, queue: &Arc<Q>, may_wait: bool) -> io::Result<()> {
         match self {
             Self::Task if may_wait => queue.keeper().attend(queue, queue.clock()),
@@ -198,7 +197,6 @@ impl WaiterKind {
 
     /// Waits until the request has its outcome. A waiter that times out withdraws its request and
     /// waits for the answer to that, so a grant that races it counts.
-    #[doc(hidden)]
     pub async fn wait<Q: WaitQueue, W: Recipient>(
         self,
         queue: &Arc<Q>,

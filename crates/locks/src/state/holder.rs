@@ -65,8 +65,7 @@ impl LockHolder {
 
     /// Returns the thread that has a transaction under it, or requested it; zero for none.
     pub(super) fn thread(&self) -> u64 {
-        let joined = self.more.joined.map(|joined| joined.thread);
-        joined.unwrap_or(self.source.thread)
+        self.more.joined.map_or(self.source.thread, |it| it.thread)
     }
 
     pub(super) fn has_transaction(&self) -> bool {

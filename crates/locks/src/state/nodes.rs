@@ -281,10 +281,12 @@ impl LockState {
 
     /// Makes a request a member. Returns whether its whole request is granted.
     pub(super) fn enroll(&mut self, number: u64, source: &RequestSource, set: NodeSet) -> bool {
-        let mut hold = LockHolder::default();
-        hold.source = source.clone();
-        hold.grant = Grant::new(self.id(number), FencingToken(0), false);
-        hold.since = HoldStart::now(self.now);
+        let hold = LockHolder {
+            source: source.clone(),
+            grant: Grant::new(self.id(number), FencingToken(0), false),
+            since: HoldStart::now(self.now),
+            ..LockHolder::default()
+        };
         let nodes = self.nodes.get_or_insert_default();
         nodes.insert(number, hold);
         match nodes.table.ask(number, set) {

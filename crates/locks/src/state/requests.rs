@@ -70,15 +70,27 @@ impl LockState {
     ) -> RequestPosition {
         self.requests += 1;
         let number = self.requests;
-        let mut waiter = LockWaiter::for_nodes(number, number, request, self.now);
-        if nodes.is_none() {
-            waiter.more.part = CapacityPart::Whole;
+        let part = match nodes {
+            None => CapacityPart::Whole,
+            Some(_) => CapacityPart::Share,
+        };
+        let more = LockWait {
+            number,
+            part,
+            nodes,
+            reported_for: Cell::new(0),
+        };
+        let waiter = LockWaiter {
+            number,
+            since: self.now,
+            more,
+            request,
+        };
+        RequestPosition {
+            number,
+            wait: number,
+            ticket: Some(self.queue.join(part as usize, priority, waiter)),
         }
-        waiter.more.nodes = nodes;
-        let mut position = waiter.position_at(None);
-        let part = waiter.more.part as usize;
-        position.ticket = Some(self.queue.join(part, priority, waiter));
-        position
     }
 }
 
