@@ -104,11 +104,9 @@ impl<'a> Batch<'a> {
         self.reports.extend(outbox.extract_if(.., is_report));
     }
 
-    /// Ends the batch, and delivers the reports that were kept.
-    pub(super) fn end(mut self, deliver: impl FnMut(AfterUnlock)) {
-        let reports = std::mem::take(&mut self.reports);
-        drop(self);
-        reports.into_iter().for_each(deliver);
+    /// Ends the batch. Returns the reports that were kept, to deliver them now.
+    pub(super) fn end(mut self) -> Vec<AfterUnlock> {
+        std::mem::take(&mut self.reports)
     }
 
     /// Whether the end of the batch drops work of tasks that are gone.

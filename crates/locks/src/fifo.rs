@@ -548,7 +548,8 @@ impl FifoLock {
         };
         let mut batch = Batch::new(limit, &self.0.wake_chain);
         self.serve(grant.id(), &mut batch, kind, |_| ());
-        batch.end(|report| self.0.deliver(report));
+        let reports = batch.end().into_iter();
+        reports.for_each(|next| self.0.deliver(next));
     }
 
     /// Runs the work that a task has left, and queued batches after it.
@@ -580,7 +581,8 @@ impl FifoLock {
             // The work may have the last handle of its store, whose end waits for its journal.
             thread.hand_over();
         }
-        batch.end(|report| self.0.deliver(report));
+        let reports = batch.end().into_iter();
+        reports.for_each(|next| self.0.deliver(next));
         if let Some(after) = after {
             after(thread);
         }

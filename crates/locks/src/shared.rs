@@ -227,11 +227,8 @@ impl LockShared {
 
     /// Ends a hold for which no request waits and which is not measured.
     #[inline(always)]
-    pub(super) fn release(&self, id: LockId, transaction: bool) -> bool {
-        id.lock == self.lock
-            && self
-                .word
-                .release(HeldWord::by(id.number, transaction, false))
+    pub(super) fn release(&self, LockId { number, lock }: LockId, transaction: bool) -> bool {
+        lock == self.lock && self.word.release(HeldWord::by(number, transaction, false))
     }
 }
 
