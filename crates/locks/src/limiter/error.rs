@@ -77,9 +77,8 @@ codes! { inherent LimiterError {
     Self::NoKeeper { key, reason } => "limiterNoKeeper" if Retry::Later;
 }}
 
-/// The state that a call observed when it ended without slots.
-///
-/// Serializes in camelCase, `waitedMs` in milliseconds.
+/// The state that a call observed when it ended without slots. Serializes in camelCase, `waitedMs`
+/// in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -97,9 +96,7 @@ pub struct CallEvidence {
     pub load: LimiterLoad,
 }
 
-/// The load of a key and of all keys together.
-///
-/// Serializes in camelCase.
+/// The load of a key and of all keys together. Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]

@@ -67,7 +67,14 @@ impl CallMetrics {
     pub(super) fn sum<'a>(all: impl Iterator<Item = &'a Self>) -> Self {
         let mut sum = Self::new(Sampling::of_each());
         for one in all {
-            sum.counts.add(&one.counts);
+            let (counts, own) = (&mut sum.counts, &one.counts);
+            counts.acquired += own.acquired;
+            counts.rejected += own.rejected;
+            counts.declined += own.declined;
+            counts.too_heavy += own.too_heavy;
+            counts.timed_out += own.timed_out;
+            counts.cancelled += own.cancelled;
+            counts.cancelled_running += own.cancelled_running;
             sum.ended += one.ended;
             sum.wait.add(&one.wait);
             sum.latency.add(&one.latency);
@@ -76,10 +83,9 @@ impl CallMetrics {
     }
 }
 
-/// How calls ended since the limiter was created. Each call counts once, under its outcome, and not
-/// while it waits. Only `acquired` and `cancelled_running` are calls that ran.
-///
-/// [`LimiterMetrics`] dereferences to it. Serializes in camelCase.
+/// How calls ended since the limiter was created: the fields of [`LimiterMetrics`]. Each call
+/// counts once, under its outcome, and not while it waits. Only `acquired` and `cancelled_running`
+/// are calls that ran. Serializes in camelCase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -100,18 +106,6 @@ pub struct LimiterCounters {
     pub cancelled_running: u64,
 }
 
-impl LimiterCounters {
-    pub(super) fn add(&mut self, other: &Self) {
-        self.acquired += other.acquired;
-        self.rejected += other.rejected;
-        self.declined += other.declined;
-        self.too_heavy += other.too_heavy;
-        self.timed_out += other.timed_out;
-        self.cancelled += other.cancelled;
-        self.cancelled_running += other.cancelled_running;
-    }
-}
-
 deref_to_counters! { LimiterCounters: LimiterMetrics }
 
 /// Counters and durations since the limiter was created.
@@ -124,11 +118,9 @@ pub struct LimiterMetrics {
     pub counters: LimiterCounters,
     /// The wait of the granted calls, from request to grant; zero for an immediate grant.
     pub wait: DurationSummary,
-    /// The latency of the calls that ended, from grant to the return of their slots.
-    ///
-    /// Of the calls that got their slots at once, one in 64 is measured and counts for all of them.
-    /// Each call that waited is measured. Under an adaptive limit, and by a manual clock, every
-    /// call is.
+    /// The latency of the calls that ended, from grant to the return of their slots. Of the calls
+    /// that got their slots at once, one in 64 is measured and counts for all of them. The others
+    /// are all measured, and so is every call under an adaptive limit or by a manual clock.
     pub latency: DurationSummary,
 }
 
@@ -157,9 +149,7 @@ pub struct KeySnapshot<K> {
     pub metrics: Option<LimiterMetrics>,
 }
 
-/// A permit at the moment of a snapshot.
-///
-/// Serializes in camelCase, `heldFor` in milliseconds.
+/// A permit at the moment of a snapshot. Serializes in camelCase, `heldFor` in milliseconds.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -177,10 +167,8 @@ pub struct PermitSnapshot {
     pub thread: Option<ThreadInfo>,
 }
 
-/// The metrics and the state of a limiter, all of one moment.
-///
-/// Serializes in camelCase with durations in milliseconds. [`Display`](fmt::Display) prints a
-/// table.
+/// The metrics and the state of a limiter, all of one moment. Serializes in camelCase with
+/// durations in milliseconds. [`Display`](fmt::Display) prints a table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -207,50 +195,55 @@ impl<K: PartialEq> LimiterSnapshot<K> {
 
 impl<K: Debug> fmt::Display for LimiterSnapshot<K> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:<16}{:>10}{:>8}", "key", "in flight", "queued")?;
-        let narrow = ["acquired", "rejected", "declined"];
-        let wide = ["too heavy", "timed out", "cancelled"];
-        narrow.iter().try_for_each(|name| write!(f, "{name:>10}"))?;
-        wide.iter().try_for_each(|name| write!(f, "{name:>11}"))?;
-        write!(f, "{:>10}{:>10}", "p50", "p99")?;
+        let head =
+            "in flight,queued,acquired,rejected,declined,too heavy,timed out,cancelled,p50,p99";
+        row(f, "key", head.split(',').map(str::to_owned))?;
         for key in &self.keys {
             let slots = format!("{}/{}", key.in_flight, key.limit);
-            let name = format!("{:?}", key.key);
-            row(f, &name, &slots, key.queued, key.metrics.as_ref())?;
+            let columns = columns(slots, key.queued, key.metrics);
+            writeln!(f)?;
+            row(f, &format!("{:?}", key.key), columns)?;
         }
         let slots = match self.global_limit {
             Some(limit) => format!("{}/{limit}", self.in_flight),
             None => self.in_flight.to_string(),
         };
-        row(f, "all", &slots, self.queued, Some(&self.total))
+        writeln!(f)?;
+        row(f, "all", columns(slots, self.queued, Some(self.total)))
     }
+}
+
+fn columns(
+    slots: String,
+    queued: usize,
+    metrics: Option<LimiterMetrics>,
+) -> impl Iterator<Item = String> {
+    let of_calls = metrics.into_iter().flat_map(|metrics| {
+        let counts = [
+            metrics.acquired,
+            metrics.rejected,
+            metrics.declined,
+            metrics.too_heavy,
+            metrics.timed_out,
+            metrics.cancelled,
+        ];
+        let latencies = [metrics.latency.p50, metrics.latency.p99];
+        let latencies = latencies.map(|latency| format!("{latency:.1?}"));
+        counts
+            .map(|count| count.to_string())
+            .into_iter()
+            .chain(latencies)
+    });
+    [slots, queued.to_string()].into_iter().chain(of_calls)
 }
 
 fn row(
     f: &mut fmt::Formatter<'_>,
     name: &str,
-    slots: &str,
-    queued: usize,
-    metrics: Option<&LimiterMetrics>,
+    columns: impl Iterator<Item = String>,
 ) -> fmt::Result {
-    write!(f, "\n{name:<16}{slots:>10}{queued:>8}")?;
-    let Some(metrics) = metrics else {
-        return Ok(());
-    };
-    write!(
-        f,
-        "{:>10}{:>10}{:>10}{:>11}{:>11}{:>11}{:>10}{:>10}",
-        metrics.acquired,
-        metrics.rejected,
-        metrics.declined,
-        metrics.too_heavy,
-        metrics.timed_out,
-        metrics.cancelled,
-        short(metrics.latency.p50),
-        short(metrics.latency.p99),
-    )
-}
-
-fn short(duration: Duration) -> String {
-    format!("{duration:.1?}")
+    write!(f, "{name:<16}")?;
+    let widths = [10, 8, 10, 10, 10, 11, 11, 11, 10, 10];
+    let mut columns = columns.zip(widths);
+    columns.try_for_each(|(column, width)| write!(f, "{column:>width$}"))
 }

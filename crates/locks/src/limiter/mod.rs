@@ -19,7 +19,7 @@ pub use error::{CallEvidence, LimiterError, LimiterLoad};
 pub use metrics::{KeySnapshot, LimiterCounters, LimiterMetrics, LimiterSnapshot, PermitSnapshot};
 pub use options::{Aimd, LimiterOptions};
 pub use request::{CallCancellation, CallRequest, Permit};
-use state::{AfterLimiterUnlock, CallMailbox, CallOutcome, CallTicket, Granted, LimiterState};
+use state::{Answers, CallTicket, Granted, LimiterState};
 
 use super::PendingRequest;
 use super::diagnostics::{BUSY_AFTER, Inspected, Primitive, PrimitiveState, Registrable};
@@ -30,13 +30,13 @@ use crate::hashing::Secret;
 use crate::sync::{Mutex, MutexGuard, rank};
 use crate::time::Clock;
 
-/// The name of a downstream: text, a number, an enumeration.
+/// The name of a downstream: text, a number, an enumeration. Implemented for every suitable type.
 ///
-/// Implemented for every suitable type. Keys should be cheap to clone (`&'static str`, a number, an
-/// `Arc<str>`). No panic of a key loses a slot.
+/// Keys should be cheap to clone (`&'static str`, a number, an `Arc<str>`). No panic of a key loses
+/// a slot.
 ///
 /// It is a logic error for `Eq` or `Clone` of a key to use a limiter or a keyed lock, also by the
-/// drop of a [`Permit`] or the cancellation of a call. `Eq` runs while the limiter is locked, and
+/// drop of a [`Permit`] or the cancellation of a call: `Eq` runs while the limiter is locked, and
 /// so does `Clone` when a [snapshot](InFlightLimiter::snapshot) is taken. The behavior is not
 /// specified, but it is not undefined. It may include panics and deadlocks. `Hash`, `Drop` and
 /// `Debug` may use the limiter.
@@ -47,9 +47,10 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 /// Limits how many calls run at a time, for each downstream and in all. It is a bulkhead: a slow
 /// downstream cannot take the threads of all others.
 ///
-/// A key names a downstream. Each key has a number of slots. A call takes one slot, or as many as
-/// its [weight](PendingRequest::weight) says, and returns them when it ends or panics. A key that
-/// is idle and was not configured by name takes no memory.
+/// A key names a downstream, and has a number of slots. A call takes one slot, or as many as its
+/// [weight](PendingRequest::weight) says, and returns them when it ends or panics. A key that is
+/// idle and was not configured by name takes no memory. Clones are handles of the same limiter.
+/// Waiting calls and permits keep it alive.
 ///
 /// # Fairness
 ///
@@ -62,25 +63,16 @@ impl<K: Clone + Eq + Hash + Debug + Send + 'static> LimiterKey for K {}
 ///   alone, each other key gets at most one grant. While a key waits for its turns, a call at
 ///   position `p` of its queue sees at most `p` grants to each other key.
 ///
-/// # Blocking
+/// # Blocking and cancel safety
 ///
 /// [`run`](Self::run), [`acquire`](Self::acquire) and a [request](Self::request) block the calling
 /// thread until the grant, a cancellation, or the end of the timeout (five seconds by default). No
-/// other method waits. The timeout limits the wait only, not the running call; the call's
-/// [`CallCancellation`] reports its cancellation.
+/// other method waits. A thread that holds slots may request more. It waits for itself if it holds
+/// all slots.
 ///
-/// A thread that holds slots may request more. It waits for itself if it holds all slots.
-///
-/// # Errors
-///
-/// [`LimiterError`] reports why a call did not run, and the load at that moment.
-///
-/// # Cancel safety
-///
-/// A call that is cancelled while it waits leaves its queue and never runs; the order of the others
-/// stays the same. If a grant and a cancellation or a timeout race, the grant wins: the call runs,
-/// and its signal reports whether it was cancelled. Clones are handles of the same limiter. Waiting
-/// calls and permits keep it alive.
+/// A call that is cancelled or times out while it waits leaves its queue and never runs; the order
+/// of the others stays the same. If a grant races that, the grant wins. A running call has no
+/// timeout; its [`CallCancellation`] reports whether it was cancelled.
 pub struct InFlightLimiter<K: LimiterKey>(Arc<LimiterShared<K>>);
 
 type LimiterGuard<'a, K> = MutexGuard<'a, { rank::KEYS }, LimiterState<K>>;
@@ -103,12 +95,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 
     /// Creates a limiter with options.
     pub fn with_options(options: LimiterOptions<K>) -> Self {
-        let clock = options.clock;
-        let mut state = LimiterState::new(options.default_limit, options.global_limit, &clock);
-        for (key, rule) in options.keys {
-            let hash = Secret.hash_one(&key);
-            state.configure(key, hash, rule, &clock);
-        }
+        let (clock, limit) = (options.clock, options.default_limit);
+        let state = LimiterState::new(limit, options.global_limit, options.keys, &clock);
         Self(Arc::new_cyclic(|this| LimiterShared {
             state: Mutex::new(state),
             clock,
@@ -120,9 +108,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     }
 
     /// Runs a task in the calling thread when a slot of the key is granted, and returns its result.
-    ///
-    /// The task receives its [`CallCancellation`]. If it panics, its slots are returned and the
-    /// panic resumes in the caller. [`request`](Self::request) has options.
+    /// If it panics, its slot is returned and the panic resumes in the caller.
     ///
     /// # Errors
     ///
@@ -136,9 +122,8 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         self.request(key).run(task)
     }
 
-    /// Acquires a slot of the key for the life of the returned permit.
-    ///
-    /// Blocks until the grant, or the end of the timeout.
+    /// Acquires a slot of the key for the life of the returned permit. Blocks until the grant, or
+    /// the end of the timeout.
     ///
     /// # Errors
     ///
@@ -163,11 +148,10 @@ impl<K: LimiterKey> InFlightLimiter<K> {
     /// Requests the slots of a call with options, to be ended with [`wait`](PendingRequest::wait)
     /// or `.await` for a [`Permit`], or with [`run`](PendingRequest::run).
     ///
-    /// It takes one slot, or as many as its [`weight`](PendingRequest::weight) says. A cancel token
-    /// cancels the call while it waits; a running call reads it from its [`CallCancellation`]. With
-    /// [`no_wait`](PendingRequest::no_wait) it never waits and never overtakes: the error is
-    /// [`LimiterError::Busy`]. A label, a priority and a hold limit have no effect here, nor have
-    /// the other options of a holder.
+    /// A cancel token cancels the call while it waits; a running call reads it from its
+    /// [`CallCancellation`]. With [`no_wait`](PendingRequest::no_wait) it never waits and never
+    /// overtakes: the error is [`LimiterError::Busy`]. A label, a priority and a hold limit have no
+    /// effect here, nor have the other options of a holder.
     ///
     /// ```
     /// use doclock_locks::limiter::{InFlightLimiter, LimiterError};
@@ -201,8 +185,7 @@ impl<K: LimiterKey> InFlightLimiter<K> {
         })
     }
 
-    /// Returns the present load of a key. A key that is not in use is idle, with the limit that it
-    /// would have.
+    /// Returns the load of a key. An idle one has the limit that it would have in use.
     pub fn load(&self, key: &K) -> LimiterLoad {
         let hash = Secret.hash_one(key);
         self.0.state.lock().load(key, hash)
@@ -235,32 +218,25 @@ impl<K: LimiterKey> InFlightLimiter<K> {
 impl<K: LimiterKey> LimiterShared<K> {
     #[inline]
     fn give_back(&self, granted: Granted, whole: bool, cancelled: bool) {
-        let mut next = AfterLimiterUnlock::default();
         let mut state = self.state.lock();
-        state.give_back(granted, &self.clock, whole, cancelled, &mut next);
+        let (answers, _gone) = state.give_back(granted, &self.clock, whole, cancelled);
         drop(state);
-        self.answer(&mut next);
-    }
-
-    /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
-    #[inline]
-    fn answer(&self, next: &mut AfterLimiterUnlock<K>) {
-        let answers = std::mem::take(&mut next.answers);
-        if !answers.is_empty() {
-            self.answer_all(answers);
+        if let Some(answers) = answers {
+            self.answer(answers);
         }
     }
 
+    /// Delivers the outcomes of calls. Runs without the mutex, before everything else.
+    ///
     /// Slots of a call that is gone come back with the last handle of its mailbox, and may drop a
     /// key of a user. A panic of that must not keep the later outcomes.
     #[cold]
-    fn answer_all(&self, answers: Vec<(Arc<CallMailbox<K>>, CallOutcome)>) {
+    fn answer(&self, answers: Answers<K>) {
         let Some(limiter) = self.this.upgrade().map(InFlightLimiter) else {
             debug_assert!(false, "a waiting call keeps its limiter");
             return;
         };
-        let answers = answers.into_iter();
-        run_all(answers.map(|(mailbox, verdict)| {
+        run_all(answers.into_iter().map(|(mailbox, verdict)| {
             let verdict = verdict.map(|granted| Permit::new(&limiter, granted));
             move || mailbox.answer(verdict)
         }));
@@ -270,8 +246,8 @@ impl<K: LimiterKey> LimiterShared<K> {
 impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
     type Ticket = CallTicket;
 
-    fn waits_for(position: CallTicket) -> u64 {
-        position.key.number
+    fn waits_for((key, _): CallTicket) -> u64 {
+        key.number
     }
 
     fn clock(&self) -> &Clock {
@@ -279,12 +255,12 @@ impl<K: LimiterKey> WaitQueue for LimiterShared<K> {
     }
 
     fn withdraw(&self, position: CallTicket, reason: Reason) {
-        let mut next = AfterLimiterUnlock::default();
         let mut state = self.state.lock();
-        let now = self.clock.now();
-        state.withdraw(position, reason, now, &mut next);
+        let (answers, _gone) = state.withdraw(position, reason, self.clock.now());
         drop(state);
-        self.answer(&mut next);
+        if let Some(answers) = answers {
+            self.answer(answers);
+        }
     }
 
     fn keeper(&self) -> &KeeperSlot {

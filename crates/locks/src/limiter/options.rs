@@ -1,8 +1,10 @@
 //! Options of a limiter, and a limit that adapts to the latency of its downstream.
 
+use std::mem;
 use std::time::Duration;
 
 use crate::LockOptions;
+use crate::queue::Slots;
 use crate::time::{Clock, MonotonicTime};
 
 /// Options of a new [`InFlightLimiter`](super::InFlightLimiter).
@@ -53,10 +55,9 @@ impl<K: PartialEq> LimiterOptions<K> {
     }
 
     /// Sets the number of slots of a key. With zero slots, every call to the key fails with
-    /// [`LimiterError::TooHeavy`](super::LimiterError::TooHeavy).
-    ///
-    /// A key that is configured here or in [`adaptive`](Self::adaptive) has metrics of its own; the
-    /// others share theirs. The last configuration of a key counts.
+    /// [`LimiterError::TooHeavy`](super::LimiterError::TooHeavy). A key that is configured here or
+    /// in [`adaptive`](Self::adaptive) has metrics of its own; the others share theirs. The last
+    /// configuration of a key counts.
     pub fn limit(self, key: K, slots: usize) -> Self {
         self.rule(key, KeyLimit::Fixed(slots))
     }
@@ -75,15 +76,13 @@ impl<K: PartialEq> LimiterOptions<K> {
     }
 
     /// Sets how many slots all keys together may take. There is no global limit by default.
-    ///
-    /// Keys that compete for it are served in turns, one call each.
     pub fn global_limit(mut self, slots: usize) -> Self {
         self.global_limit = Some(slots);
         self
     }
 
-    /// Bounds how many calls wait for one key. A full queue rejects the next call at once. There is
-    /// no bound by default.
+    /// Bounds how many calls wait for one key: the next one is rejected at once. There is no bound
+    /// by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self
@@ -104,12 +103,9 @@ impl<K: PartialEq> LimiterOptions<K> {
 }
 
 /// A limit that rises while calls are fast and falls when they are slow: additive increase,
-/// multiplicative decrease.
-///
-/// The algorithm is that of Chiu and Jain (*Analysis of the Increase and Decrease Algorithms for
-/// Congestion Avoidance in Computer Networks*, 1989). TCP uses it to find its share of a network
-/// (RFC 5681). Its signal is the 95th percentile of the latency, evaluated in windows of
-/// [`WINDOW`](Aimd::WINDOW) calls:
+/// multiplicative decrease (Chiu and Jain, *Analysis of the Increase and Decrease Algorithms for
+/// Congestion Avoidance in Computer Networks*, 1989), as in TCP (RFC 5681). Its signal is the 95th
+/// percentile of the latency, evaluated in windows of [`WINDOW`](Aimd::WINDOW) calls:
 ///
 /// - as soon as more than 5 % of a window's calls took longer than the target, the limit is
 ///   multiplied by the backoff, and falls by at least one;
@@ -118,15 +114,14 @@ impl<K: PartialEq> LimiterOptions<K> {
 ///   downstream can bear (after RFC 7661).
 ///
 /// A call that was granted before the last fall is left out: it shows nothing about the time after.
-/// A call that panicked or was cancelled counts only if it took longer than the target.
-///
-/// The latency is the time from the grant to the return of the slot. When the limit falls, running
-/// calls continue; the next grant waits until fewer calls are in flight than the limit.
+/// A call that panicked or was cancelled counts only if it took longer than the target. The latency
+/// is the time from the grant to the return of the slot. When the limit falls, running calls
+/// continue; the next grant waits until fewer calls are in flight than the limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
 pub struct Aimd {
     target: Duration,
-    least: usize,
+    pub(super) least: usize,
     most: usize,
     start: usize,
     backoff: usize,
@@ -170,12 +165,16 @@ impl Aimd {
         self.backoff = percent.clamp(1, 99);
         self
     }
+
+    pub(super) fn first(&self) -> usize {
+        self.start.clamp(self.least, self.most)
+    }
 }
 
+/// What a key with an adaptive limit learns from its calls.
 #[derive(Debug)]
 pub(super) struct Adaptive {
-    rules: Aimd,
-    limit: usize,
+    pub(super) rules: Aimd,
     window: Window,
     fell: Option<MonotonicTime>,
 }
@@ -189,53 +188,42 @@ struct Window {
 
 impl Adaptive {
     pub(super) fn new(rules: Aimd) -> Self {
+        let (window, fell) = (Window::default(), None);
         Self {
             rules,
-            limit: rules.start.clamp(rules.least, rules.most),
-            window: Window::default(),
-            fell: None,
+            window,
+            fell,
         }
     }
 
-    pub(super) fn limit(&self) -> usize {
-        self.limit
-    }
-
-    pub(super) fn least(&self) -> usize {
-        self.rules.least
-    }
-
-    /// Learns from a call that ended while so many slots were in flight, with its own. `whole`
-    /// means that it ran to its own end.
-    pub(super) fn take_in(
+    /// Learns from a call that ended, whose slots are still taken. `whole` means that it ran to its
+    /// own end. Returns the limit from now on.
+    pub(super) fn learn(
         &mut self,
         [began, ended]: [MonotonicTime; 2],
         whole: bool,
-        in_flight: usize,
-    ) {
+        slots: &Slots,
+    ) -> usize {
+        let limit = slots.limit();
         let slow = ended - began > self.rules.target;
         let stale = self.fell.is_some_and(|fell| began < fell);
         if stale || !(slow || whole) {
-            return;
+            return limit;
         }
         let window = &mut self.window;
         window.calls += 1;
         window.slow += usize::from(slow);
-        window.used |= in_flight >= self.limit.div_ceil(2);
+        window.used |= slots.taken() >= limit.div_ceil(2);
         if window.slow * Aimd::ONE_IN > Aimd::WINDOW {
-            let [limit, percent] = [self.limit, self.rules.backoff];
+            let percent = self.rules.backoff;
             let part = limit / 100 * percent + limit % 100 * percent / 100;
-            let lowered = part.min(limit - 1);
-            self.fell = Some(ended);
-            self.begin_window(lowered.max(self.rules.least));
+            (self.window, self.fell) = (Window::default(), Some(ended));
+            part.min(limit - 1).max(self.rules.least)
         } else if window.calls == Aimd::WINDOW {
-            let raised = self.limit.saturating_add(window.used.into());
-            self.begin_window(raised.min(self.rules.most));
+            let raised = limit.saturating_add(mem::take(window).used.into());
+            raised.min(self.rules.most)
+        } else {
+            limit
         }
-    }
-
-    fn begin_window(&mut self, limit: usize) {
-        self.limit = limit;
-        self.window = Window::default();
     }
 }

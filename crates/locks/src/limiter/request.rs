@@ -1,24 +1,17 @@
 //! A call before its slots are granted, how it gets them, and the permit that returns them.
 
-use std::fmt::{self, Debug};
-use std::hash::BuildHasher;
-use std::sync::Arc;
 use std::thread;
-use std::time::Duration;
 
-use super::state::{Caller, Granted, WaitingCall};
-use super::{
-    CallEvidence, InFlightLimiter, LimiterCounters, LimiterError, LimiterGuard, LimiterKey,
-    LimiterLoad,
-};
-use crate::hashing::Secret;
+use super::state::WaitingCall;
+use super::*;
 use crate::mailbox::Mailbox;
 use crate::sampling::Pace;
 use crate::sync::assert_unlocked;
-use crate::wait::{Reason, Wait, WaiterKind};
-use crate::{AcquireOptions, CancelToken, LockRequest, PendingRequest, RequestContext};
+use crate::wait::{Wait, WaiterKind};
+use crate::{AcquireOptions, CancelToken, LockRequest, RequestContext};
 
 /// A request for the slots of a call: [`InFlightLimiter::request`].
+#[derive(Debug)]
 pub struct CallRequest<K: LimiterKey> {
     pub(super) limiter: InFlightLimiter<K>,
     /// Taken out with the grant.
@@ -39,30 +32,32 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             return Ok(None);
         };
         let hash = Secret.hash_one(key);
-        let (shared, caller) = (&self.limiter.0, Caller::of(context));
+        let caller = (context.call_site, context.waits_as.thread());
+        let shared = &self.limiter.0;
         let mut state = shared.state.lock();
         let granted = state.try_take(&mut self.key, hash, self.weight, caller, &shared.clock);
         drop(state);
         Ok(granted.map(|granted| {
             let permit = Permit::new(&self.limiter, granted).taken(&context.options);
-            permit.without([self.key.take(), None])
+            permit.without(self.key.take())
         }))
     }
 
     /// Both endings have tried. A cancelled call is counted here.
     async fn grant_as(self, context: RequestContext) -> Result<Permit<K>, LimiterError> {
-        let (waits_as, caller, options) =
-            (context.waits_as, Caller::of(&context), &context.options);
+        let (waits_as, options) = (context.waits_as, &context.options);
+        let caller = (context.call_site, waits_as.thread());
         let shared = &self.limiter.0;
         // The timeout begins first: threads that see the call in the queue rely on that.
         let bound = shared.queue_bound.unwrap_or(usize::MAX);
         let how = options.how_to_wait(shared.timeout, bound, &shared.clock);
         let key = self.key.as_ref().expect("it is taken with the grant");
+        let shown = |key: &K| format!("{key:?}");
         let hash = Secret.hash_one(key);
         let cancelled = options.is_cancelled();
         let attended = waits_as.attend(shared, !cancelled && !how.is_at_once());
         attended.map_err(|error| LimiterError::NoKeeper {
-            key: self.shown_key(),
+            key: shown(key),
             reason: error.to_string(),
         })?;
         // Copied without the mutex. The call keeps its key for the error.
@@ -70,7 +65,13 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         let refused = |mut state: LimiterGuard<'_, K>, count: fn(&mut LimiterCounters)| {
             let load = state.turn_away(key, hash, count);
             drop(state);
-            self.evidence(load)
+            Box::new(CallEvidence {
+                key: shown(key),
+                weight: self.weight,
+                waited: Duration::ZERO,
+                position: None,
+                load,
+            })
         };
         let (mailbox, wait) = {
             let mut state = shared.state.lock();
@@ -91,7 +92,7 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
             {
                 drop(state);
                 let permit = Permit::new(&self.limiter, slots).taken(options);
-                return Ok(permit.without([copy, self.key]));
+                return Ok(permit.without((copy, self.key)));
             }
             if how.is_at_once() {
                 let call = refused(state, |counts| counts.declined += 1);
@@ -120,11 +121,11 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
         };
         let cancel = options.cancel.as_ref();
         match waits_as.wait(shared, &mailbox, cancel, wait).await {
-            Ok(permit) => Ok(permit.taken(options).without([copy, self.key])),
+            Ok(permit) => Ok(permit.taken(options).without((copy, self.key))),
             Err(left) => {
-                let (reason, evidence) = *left;
-                let key = self.shown_key();
-                let call = Box::new(CallEvidence { key, ..evidence });
+                let (reason, mut call) = *left;
+                call.key = self.key.as_ref().map_or_else(String::new, shown);
+                let call = Box::new(call);
                 Err(match reason {
                     Reason::Expired(limit) => LimiterError::Timeout { limit, call },
                     Reason::Cancelled => LimiterError::Cancelled { call },
@@ -134,37 +135,16 @@ impl<K: LimiterKey> LockRequest for CallRequest<K> {
     }
 }
 
-impl<K: LimiterKey> CallRequest<K> {
-    fn shown_key(&self) -> String {
-        let key = self.key.as_ref();
-        key.map_or_else(String::new, |key| format!("{key:?}"))
-    }
-
-    /// Returns the evidence of a call that never joined the queue.
-    fn evidence(&self, load: LimiterLoad) -> Box<CallEvidence> {
-        Box::new(CallEvidence {
-            key: self.shown_key(),
-            weight: self.weight,
-            waited: Duration::ZERO,
-            position: None,
-            load,
-        })
-    }
-}
-
 impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     /// Sets how many slots the call takes, of the key's limit and of the global limit. Zero counts
     /// as one. A weight above the number of slots is an error at once.
-    ///
-    /// While a heavy call is at the head of its queue, lighter calls behind it wait too, even if
-    /// they would fit.
     pub fn weight(mut self, slots: usize) -> Self {
         self.request.weight = slots.max(1);
         self
     }
 
-    /// Waits for the slots in the calling thread, as [`wait`](Self::wait) does, runs a task with
-    /// them, and returns its result. [`InFlightLimiter::run`] is the short form.
+    /// Waits for the slots in the calling thread, runs a task with them, and returns its result.
+    /// [`InFlightLimiter::run`] is the short form.
     ///
     /// # Errors
     ///
@@ -176,18 +156,8 @@ impl<K: LimiterKey> PendingRequest<'_, CallRequest<K>> {
     }
 }
 
-impl<K: LimiterKey> Debug for CallRequest<K> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CallRequest")
-            .field("key", &self.key)
-            .finish_non_exhaustive()
-    }
-}
-
-/// Holds the slots of a call until it is dropped.
-///
-/// It may move to another thread and be dropped there. A forgotten permit ([`std::mem::forget`])
-/// never returns its slots.
+/// Holds the slots of a call until it is dropped, by any thread. A forgotten permit
+/// ([`std::mem::forget`]) never returns its slots.
 #[must_use = "the slots are returned as soon as the permit is dropped"]
 pub struct Permit<K: LimiterKey> {
     limiter: InFlightLimiter<K>,
@@ -218,7 +188,7 @@ impl<K: LimiterKey> Permit<K> {
 
     /// Drops copies of its key, which is code of users. If that panics, the slots are returned: a
     /// permit that a function returns already would be lost.
-    fn without(self, keys: [Option<K>; 2]) -> Self {
+    fn without<T>(self, keys: T) -> Self {
         drop(keys);
         self
     }

@@ -6,34 +6,21 @@
 //! one is listed (`Clone`), before any change. Slots are returned by number, so no code of a key
 //! can fail then.
 //!
-//! Invariants, whenever the mutex is free:
-//!
-//! 1. A grant leaves the taken slots of its key within the limit at that moment. The slots of all
-//!    keys together never exceed the global limit.
-//! 2. Of one key, calls are granted in the order in which they joined.
-//! 3. A key is in the queue of keys if and only if a call waits for it and the head of its queue
-//!    fits its own limit. Its demand there is that of the head.
-//! 4. If the queue of keys is not empty, its head does not fit the global limit. So without a
-//!    global limit the queue of keys is empty.
-//! 5. A key that is idle and was not configured by name is not kept.
+//! `docs/invariants/limiter.md` has what holds whenever the mutex is free: B1 to B10.
 
 use std::panic::Location;
-use std::sync::Arc;
-use std::time::Duration;
 
-use super::metrics::{CallMetrics, KeySnapshot, LimiterCounters, LimiterSnapshot, PermitSnapshot};
+use super::metrics::CallMetrics;
 use super::options::{Adaptive, KeyLimit};
-use super::{CallEvidence, LimiterKey, LimiterLoad, Permit};
-use crate::RequestContext;
+use super::*;
 use crate::diagnostics::KEYS;
 use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::mailbox::Mailbox;
 use crate::queue::{Priority, Queue, Slots, Ticket};
 use crate::sampling::{HoldStart, Sampling};
-use crate::shrink;
-use crate::threads;
-use crate::time::{Clock, MonotonicTime};
-use crate::wait::{Reason, WaitDeadline};
+use crate::time::MonotonicTime;
+use crate::wait::WaitDeadline;
+use crate::{shrink, threads};
 
 pub(super) struct LimiterState<K: LimiterKey> {
     keys: KeyTable<K, KeyState<K>>,
@@ -57,54 +44,18 @@ pub(super) struct Granted {
     is_on_record: bool,
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct CallTicket {
-    pub(super) key: KeyId,
-    ticket: Ticket,
-}
+/// The position of a waiting call: its key, and its ticket in the queue of that.
+pub(super) type CallTicket = (KeyId, Ticket);
 
-pub(super) type CallOutcome = Result<Granted, LeftCall>;
+/// The calls to answer, with their verdicts.
+pub(super) type Answers<K> = Vec<(Arc<CallMailbox<K>>, Result<Granted, LeftCall>)>;
 
-/// The work to do after the release of the mutex.
-#[must_use]
-pub(super) struct AfterLimiterUnlock<K: LimiterKey> {
-    /// The calls to answer, with their verdicts.
-    pub(super) answers: Vec<(Arc<CallMailbox<K>>, CallOutcome)>,
-    /// A key that is idle now. Dropping it is code of users, so it comes last.
-    pub(super) gone: Option<K>,
-}
+/// What a step leaves to do after the release of the mutex: the answers, then the drop of a key
+/// that is idle now, which is code of users.
+pub(super) type AfterUnlock<K> = (Option<Answers<K>>, Option<K>);
 
-impl<K: LimiterKey> Default for AfterLimiterUnlock<K> {
-    fn default() -> Self {
-        Self {
-            answers: Vec::new(),
-            gone: None,
-        }
-    }
-}
-
-/// Who requested slots.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Caller {
-    call_site: &'static Location<'static>,
-    /// The number of the thread; zero for a task.
-    thread: u64,
-}
-
-impl Caller {
-    #[inline]
-    pub(super) fn of(context: &RequestContext) -> Self {
-        Self {
-            call_site: context.call_site,
-            thread: context.waits_as.thread(),
-        }
-    }
-}
-
-/// Whether the key of an entry is this one.
-fn is_named<K: PartialEq>(own: &K, key: &Option<K>) -> bool {
-    Some(own) == key.as_ref()
-}
+/// The line that requested slots, and the number of the thread; zero for a task.
+pub(super) type Caller = (&'static Location<'static>, u64);
 
 /// Returns the number of the next key that comes into use.
 fn next(added: &mut u64) -> u64 {
@@ -113,37 +64,39 @@ fn next(added: &mut u64) -> u64 {
 }
 
 impl<K: LimiterKey> LimiterState<K> {
-    /// The table keeps room for this many keys.
-    const KEPT: usize = 14;
-
-    pub(super) fn new(default_limit: usize, global_limit: Option<usize>, clock: &Clock) -> Self {
-        let global = Slots::new(global_limit.unwrap_or(usize::MAX));
+    /// Each key of `rules` is there once.
+    pub(super) fn new(
+        default_limit: usize,
+        global_limit: Option<usize>,
+        rules: Vec<(K, KeyLimit)>,
+        clock: &Clock,
+    ) -> Self {
+        // It keeps room for this many keys.
+        let mut keys = KeyTable::new(14);
+        let added = rules.len() as u64;
+        for ((key, rule), number) in rules.into_iter().zip(0..) {
+            let (limit, adaptive, sampling) = match rule {
+                KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
+                KeyLimit::Adaptive(rules) => (
+                    rules.first(),
+                    Some(Adaptive::new(rules)),
+                    Sampling::of_each(),
+                ),
+            };
+            let metrics = CallMetrics::new(sampling);
+            let own = Some(Box::new(OwnQueue { metrics, adaptive }));
+            let (hash, number) = (Secret.hash_one(&key), || Some(number));
+            let new = || KeyState::new(limit, own);
+            keys.find_or_add(hash, &mut Some(key), |_, _| false, number, new);
+        }
         Self {
-            keys: KeyTable::new(Self::KEPT),
-            added: 0,
+            keys,
+            added,
             default_limit,
-            turns: Queue::new(global, 0),
+            turns: Queue::new(Slots::new(global_limit.unwrap_or(usize::MAX)), 0),
             global_limit,
             others: CallMetrics::new(Sampling::new(clock)),
         }
-    }
-
-    pub(super) fn configure(&mut self, key: K, hash: u64, rule: KeyLimit, clock: &Clock) {
-        let (limit, adaptive, sampling) = match rule {
-            KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
-            KeyLimit::Adaptive(rules) => {
-                let adaptive = Adaptive::new(rules);
-                (adaptive.limit(), Some(adaptive), Sampling::of_each())
-            }
-        };
-        let metrics = CallMetrics::new(sampling);
-        let own = Box::new(OwnQueue { metrics, adaptive });
-        let (mut key, number) = (Some(key), self.added);
-        self.added += 1;
-        let new = || KeyState::new(limit, Some(own));
-        // Each key is configured once.
-        self.keys
-            .find_or_add(hash, &mut key, |_, _| false, || Some(number), new);
     }
 
     // --- Requests ---
@@ -157,7 +110,7 @@ impl<K: LimiterKey> LimiterState<K> {
     }
 
     /// Takes slots at once, if they are free, no waiting call precedes, and the limit is never
-    /// lower. Takes the key out of `name` if it comes into use.
+    /// lower. Takes the key out of `key` if it comes into use.
     #[inline(always)]
     pub(super) fn try_take(
         &mut self,
@@ -173,7 +126,9 @@ impl<K: LimiterKey> LimiterState<K> {
             (free && weight <= limit).then(|| next(&mut self.added))
         };
         let new = || KeyState::new(limit, None);
-        let found = self.keys.find_or_add(hash, key, is_named, number, new);
+        let found =
+            self.keys
+                .find_or_add(hash, key, |own, key| Some(own) == key.as_ref(), number, new);
         let (entry, _) = found?;
         let (key, state) = (entry.id, &mut entry.state);
         if weight > state.least_limit() || !state.queue.try_take(weight) {
@@ -188,8 +143,8 @@ impl<K: LimiterKey> LimiterState<K> {
         Some(state.grant(key, weight, caller, began))
     }
 
-    /// Joins the queue of a key. Takes the key out of `name` if it comes into use. Called only
-    /// after [`LimiterState::try_take`] has declined, and with no more than [`LimiterState::most`].
+    /// Joins the queue of a key, after [`try_take`](Self::try_take) has declined. The weight is no
+    /// more than [`most`](Self::most). Takes the key out of `key` if it comes into use.
     pub(super) fn join(
         &mut self,
         key: &mut Option<K>,
@@ -198,13 +153,15 @@ impl<K: LimiterKey> LimiterState<K> {
     ) -> CallTicket {
         let number = || Some(next(&mut self.added));
         let new = || KeyState::new(self.default_limit, None);
-        let found = self.keys.find_or_add(hash, key, is_named, number, new);
+        let found =
+            self.keys
+                .find_or_add(hash, key, |own, key| Some(own) == key.as_ref(), number, new);
         let (entry, _) = found.expect("it was added");
         let (key, state) = (entry.id, &mut entry.state);
         state.observe(call.since);
         let ticket = state.queue.join(call.weight, Priority::Normal, call);
         self.update_turn(key);
-        CallTicket { key, ticket }
+        (key, ticket)
     }
 
     /// Counts a call that ends without having joined a queue, and returns the load of its key.
@@ -229,19 +186,17 @@ impl<K: LimiterKey> LimiterState<K> {
     /// answer.
     pub(super) fn withdraw(
         &mut self,
-        position: CallTicket,
+        (key, ticket): CallTicket,
         reason: Reason,
         now: MonotonicTime,
-        next: &mut AfterLimiterUnlock<K>,
-    ) {
-        let CallTicket { key, ticket } = position;
+    ) -> AfterUnlock<K> {
         let load = self.load_of(self.keys.get(key).map(|entry| &entry.state));
         let Some(KeyEntry { state, .. }) = self.keys.get_mut(key) else {
-            return;
+            return AfterUnlock::default();
         };
         let ahead = state.queue.ahead_of(ticket);
         let Some((ahead, waiter)) = ahead.zip(state.queue.withdraw(ticket)) else {
-            return;
+            return AfterUnlock::default();
         };
         let counts = &mut state.metrics(&mut self.others).counts;
         let (count, least) = match reason {
@@ -257,14 +212,11 @@ impl<K: LimiterKey> LimiterState<K> {
             position: Some(ahead + 1),
             load,
         };
-        let left = Box::new((reason, evidence));
-        next.answers.push((waiter.mailbox, Err(left)));
         let over = state.is_over();
-        self.update_turn(key);
-        self.serve(now, next);
-        if over {
-            next.gone = self.keys.remove_if(key, |_| true);
-        }
+        let left = (waiter.mailbox, Err(Box::new((reason, evidence))));
+        let answers = Some(self.serve(key, now, vec![left]));
+        let gone = over.then(|| self.keys.remove_if(key, |_| true));
+        (answers, gone.flatten())
     }
 
     /// Returns slots; a call that fits now gets them in the same step. `whole` means that the call
@@ -276,12 +228,11 @@ impl<K: LimiterKey> LimiterState<K> {
         clock: &Clock,
         whole: bool,
         cancelled: bool,
-        next: &mut AfterLimiterUnlock<K>,
-    ) {
+    ) -> AfterUnlock<K> {
         let Granted { key, began, .. } = granted;
         let Some(KeyEntry { state, .. }) = self.keys.get_mut(key) else {
             debug_assert!(false, "a key is kept while it has slots out");
-            return;
+            return AfterUnlock::default();
         };
         let waited_for = !self.turns.is_empty() || !state.queue.is_empty();
         let now = match began.is_known() || waited_for {
@@ -289,25 +240,25 @@ impl<K: LimiterKey> LimiterState<K> {
             false => MonotonicTime::default(),
         };
         state.metrics(&mut self.others).end(began, now, cancelled);
-        state.learn(began, now, whole);
+        let adaptive = state.own.as_mut().and_then(|own| own.adaptive.as_mut());
+        if let (Some(adaptive), Some((began, _))) = (adaptive, began.known()) {
+            let limit = adaptive.learn([began, now], whole, state.queue.slots());
+            state.queue.set_limit(limit);
+        }
         if granted.is_on_record {
             state.permit = None;
         }
         state.queue.give_back(granted.weight);
         self.turns.give_back(granted.weight);
         let over = state.is_over();
-        if waited_for {
-            self.update_turn(key);
-            self.serve(now, next);
-        }
-        if over {
-            next.gone = self.keys.remove_if(key, |_| true);
-        }
+        let answers = waited_for.then(|| self.serve(key, now, Vec::new()));
+        let gone = over.then(|| self.keys.remove_if(key, |_| true));
+        (answers, gone.flatten())
     }
 
     // --- Turns ---
 
-    /// Restores invariant 3 after a change of the queue or limit of a key.
+    /// Restores B3 after a change of the queue or limit of a key.
     fn update_turn(&mut self, id: KeyId) {
         let Some(KeyEntry { state, .. }) = self.keys.get_mut(id) else {
             return;
@@ -315,20 +266,19 @@ impl<K: LimiterKey> LimiterState<K> {
         let capacity = state.queue.slots();
         let head = state.queue.head();
         let demand = head.filter(|&weight| capacity.fits(weight));
-        if state.turn.as_ref().map(|turn| turn.weight) == demand {
+        if state.turn.map(|(_, weight)| weight) == demand {
             return;
         }
         if let Some(turn) = state.turn.take() {
-            self.turns.withdraw(turn.ticket);
+            self.turns.withdraw(turn.0);
         }
-        state.turn = demand.map(|weight| KeyTicket {
-            ticket: self.turns.join(weight, Priority::Normal, id),
-            weight,
-        });
+        let join = |weight| (self.turns.join(weight, Priority::Normal, id), weight);
+        state.turn = demand.map(join);
     }
 
-    /// Restores invariant 4: grants to keys in turn while the first fits.
-    fn serve(&mut self, now: MonotonicTime, next: &mut AfterLimiterUnlock<K>) {
+    /// Restores B3 and B4 after a change at a key: grants to keys in turn while the first fits.
+    fn serve(&mut self, changed: KeyId, now: MonotonicTime, mut answers: Answers<K>) -> Answers<K> {
+        self.update_turn(changed);
         while let Some(id) = self.turns.next() {
             let Some(KeyEntry { state, .. }) = self.keys.get_mut(id) else {
                 debug_assert!(false, "a key is kept while a call waits for it");
@@ -336,16 +286,17 @@ impl<K: LimiterKey> LimiterState<K> {
             };
             state.turn = None;
             let Some(waiter) = state.queue.next() else {
-                debug_assert!(false, "the head of a key's queue fits its limit (3)");
+                debug_assert!(false, "the head of a key's queue fits its limit (B3)");
                 continue;
             };
             let metrics = state.metrics(&mut self.others);
             metrics.begin_after(now - waiter.since);
             let began = HoldStart::now(now);
             let granted = state.grant(id, waiter.weight, waiter.caller, began);
-            next.answers.push((waiter.mailbox, Ok(granted)));
+            answers.push((waiter.mailbox, Ok(granted)));
             self.update_turn(id);
         }
+        answers
     }
 
     // --- Inspection ---
@@ -415,8 +366,7 @@ impl<K: LimiterKey> LimiterState<K> {
     pub(super) fn each_waiting(&self, mut visit: impl FnMut(CallTicket, Option<WaitDeadline>)) {
         for entry in self.keys.iter() {
             for (ticket, waiter) in entry.state.queue.waiting() {
-                let key = entry.id;
-                visit(CallTicket { key, ticket }, waiter.task);
+                visit((entry.id, ticket), waiter.task);
             }
         }
     }
@@ -438,28 +388,23 @@ pub(super) type CallMailbox<K> = Mailbox<Result<Permit<K>, LeftCall>>;
 /// Why a call left the queue without slots, and the state that it observed, without its key.
 pub(super) type LeftCall = Box<(Reason, CallEvidence)>;
 
-pub(super) struct KeyState<K: LimiterKey> {
-    pub(super) queue: Queue<WaitingCall<K>>,
-    pub(super) turn: Option<KeyTicket>,
+struct KeyState<K: LimiterKey> {
+    queue: Queue<WaitingCall<K>>,
+    /// Its ticket in the queue of keys, and its demand there.
+    turn: Option<(Ticket, usize)>,
     /// One of the permits that are held: who requested it, and its start as far as it is known.
     permit: Option<(Caller, HoldStart)>,
     /// Set for a key that was configured by name.
-    pub(super) own: Option<Box<OwnQueue>>,
+    own: Option<Box<OwnQueue>>,
 }
 
-/// The ticket of a key in the queue of keys, and its demand there.
-pub(super) struct KeyTicket {
-    pub(super) ticket: Ticket,
-    pub(super) weight: usize,
-}
-
-pub(super) struct OwnQueue {
-    pub(super) metrics: CallMetrics,
-    pub(super) adaptive: Option<Adaptive>,
+struct OwnQueue {
+    metrics: CallMetrics,
+    adaptive: Option<Adaptive>,
 }
 
 impl<K: LimiterKey> KeyState<K> {
-    pub(super) fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
+    fn new(limit: usize, own: Option<Box<OwnQueue>>) -> Self {
         Self {
             queue: Queue::new(Slots::new(limit), 0),
             turn: None,
@@ -469,7 +414,7 @@ impl<K: LimiterKey> KeyState<K> {
     }
 
     /// Whether the key is idle and was not configured by name.
-    pub(super) fn is_over(&self) -> bool {
+    fn is_over(&self) -> bool {
         self.own.is_none() && self.queue.is_empty() && self.queue.slots().taken() == 0
     }
 
@@ -487,38 +432,26 @@ impl<K: LimiterKey> KeyState<K> {
 
     /// Returns the permit on record. Its hold is measured from here on, if it was not before.
     fn observe(&mut self, now: MonotonicTime) -> Option<PermitSnapshot> {
-        let (caller, began) = self.permit.as_mut()?;
+        let ((call_site, thread), began) = self.permit.as_mut()?;
         began.observe(now);
         Some(PermitSnapshot {
             held_for: began.lasted(now),
             at_least: !began.exact,
-            call_site: caller.call_site.into(),
-            thread: threads::describe(caller.thread),
+            call_site: (*call_site).into(),
+            thread: threads::describe(*thread),
         })
     }
 
     /// Returns the lowest number of slots that the limit can fall to.
-    pub(super) fn least_limit(&self) -> usize {
+    fn least_limit(&self) -> usize {
         let adaptive = self.own.as_ref().and_then(|own| own.adaptive.as_ref());
-        adaptive.map_or(self.queue.slots().limit(), Adaptive::least)
+        adaptive.map_or(self.queue.slots().limit(), |adaptive| adaptive.rules.least)
     }
 
-    pub(super) fn metrics<'a>(&'a mut self, others: &'a mut CallMetrics) -> &'a mut CallMetrics {
+    fn metrics<'a>(&'a mut self, others: &'a mut CallMetrics) -> &'a mut CallMetrics {
         match &mut self.own {
             Some(own) => &mut own.metrics,
             None => others,
-        }
-    }
-
-    /// Updates an adaptive limit with a call that returns its slots.
-    #[inline(always)]
-    pub(super) fn learn(&mut self, began: HoldStart, ended: MonotonicTime, whole: bool) {
-        let own = self.own.as_mut();
-        let adaptive = own.and_then(|own| own.adaptive.as_mut());
-        if let (Some(adaptive), Some((began, _))) = (adaptive, began.known()) {
-            let in_flight = self.queue.slots().taken();
-            adaptive.take_in([began, ended], whole, in_flight);
-            self.queue.set_limit(adaptive.limit());
         }
     }
 }
