@@ -1,64 +1,35 @@
 //! The execution of a task under a hold, and the requests that share its result.
 
-use std::convert::Infallible;
-use std::fmt;
-use std::future::poll_fn;
 use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::Poll;
-use std::time::Duration;
 
 use smol_str::SmolStr;
 
-use super::entry::Hold;
-use super::request::KeyedRequest;
-use super::shard::AnsweredRequests;
-use super::shards::KeyedShards;
+use super::shard::{AnsweredRequests, EndedHold};
+use super::*;
 use crate::brief::Brief;
-use crate::caught::{CaughtPanic, catch};
+use crate::caught::CaughtPanic;
 use crate::codes::codes;
-use crate::id::{LockId, OwnerId};
-use crate::request::{QueuedWork, Request, RequestOutcome, RequestSource, Waiting};
+use crate::request::RequestSource;
 use crate::show::Named;
-use crate::sync::assert_unlocked;
-use crate::{Grant, LockError, LockRequest, PendingRequest, RequestContext, WaiterKind};
 
 impl<K, V> KeyedShards<K, V> {
-    #[inline(always)]
-    pub(super) fn execute(&self, hold: Hold, task: impl FnOnce() -> V) -> V {
-        // Nothing observes the state that a panic leaves before the panic resumes.
-        assert_unlocked("a task is called");
-        self.end_with(hold, catch(task))
-    }
-
     /// Ends the hold of a task with its result or its panic.
     #[inline(always)]
     pub(super) fn end_with(&self, hold: Hold, ended: Result<V, CaughtPanic>) -> V {
-        match ended {
-            Ok(value) => {
-                self.end(hold, &Ending::Done(&value));
-                value
-            }
-            Err(panic) => {
-                self.end(hold, &Ending::Panicked(&panic));
-                panic.resume()
-            }
-        }
+        self.end(hold, Some(&ended));
+        ended.unwrap_or_else(|panic| panic.resume())
     }
 
     /// Ends a hold. The next request in the queue gets the key in the same step.
     #[inline(always)]
-    pub(super) fn end(&self, hold: Hold, ending: &Ending<'_, V>) {
+    pub(super) fn end(&self, hold: Hold, ending: Ending<'_, V>) {
         let mut shard = self.shard_with(hold.key.number);
-        let ended = shard.end(hold, &self.clock);
+        let EndedHold { gone, held, waited } = shard.end(hold, &self.clock);
         drop(shard);
-        let Some(ended) = ended else {
-            return;
-        };
-        if ended.held.is_some() || ended.waited.is_some() {
-            self.answer(ended.held, ended.waited, ending);
+        if held.is_some() || waited.is_some() {
+            self.answer(held, waited, ending);
         }
-        drop(ended.gone);
+        drop(gone);
     }
 
     /// Answers the requests that waited for the end of a hold.
@@ -66,14 +37,13 @@ impl<K, V> KeyedShards<K, V> {
     fn answer(
         &self,
         held: Option<(Duration, u16)>,
-        waited: Option<Box<AnsweredRequests<V>>>,
-        ending: &Ending<'_, V>,
+        mut waited: Option<Box<AnsweredRequests<V>>>,
+        ending: Ending<'_, V>,
     ) {
-        let wait = waited.as_ref().and_then(|waited| waited.wait);
-        let joined = waited.map(|waited| {
-            let answers = waited.answers.into_iter();
+        let wait = waited.as_mut().and_then(|waited| {
+            let answers = waited.answers.drain(..);
             answers.for_each(|(request, outcome)| request.deliver(outcome));
-            (waited.task, waited.joiners)
+            waited.wait
         });
         let mut metrics = self.metrics.lock();
         if let Some((held, weight)) = held {
@@ -83,11 +53,11 @@ impl<K, V> KeyedShards<K, V> {
             metrics.record_wait(wait);
         }
         drop(metrics);
-        if let Some((task, joiners)) = joined {
+        if let Some(waited) = waited {
             // Requests that left meanwhile leave their clones behind, and dropping these is code of
             // users. So no handle is dropped before all requests are answered.
-            for joiner in &joiners {
-                joiner.share(&task, ending);
+            for joiner in &waited.joiners {
+                joiner.share(&waited.task, ending);
             }
         }
     }
@@ -102,23 +72,9 @@ impl<K, V> KeyedShards<K, V> {
     }
 }
 
-/// Polls a future of a user to its end, or to its panic.
-pub(super) async fn run_to_end<V>(
-    mut task: Pin<&mut impl Future<Output = V>>,
-) -> Result<V, CaughtPanic> {
-    assert_unlocked("a task is polled");
-    // Nothing observes the state that a panic leaves before the panic resumes.
-    poll_fn(|context| match catch(|| task.as_mut().poll(context)) {
-        Ok(poll) => poll.map(Ok),
-        Err(panic) => Poll::Ready(Err(panic)),
-    })
-    .await
-}
-
-/// A running task that other threads can join:
-/// [`KeyedLock::current_execution`](super::KeyedLock::current_execution).
-///
-/// An `Execution` gets the result, however late it is joined. Dropping it does not affect the task.
+/// A running task that other threads can join, however late:
+/// [`KeyedLock::current_execution`](super::KeyedLock::current_execution). Dropping it does not
+/// affect the task.
 #[must_use = "it is joined with `join`"]
 pub struct Execution<K: 'static, V: Send + 'static> {
     pub(super) queued: KeyedRequest<K, V, Join<V>>,
@@ -139,20 +95,16 @@ impl<K: 'static, V: Send + 'static> Execution<K, V> {
 }
 
 impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
-    /// Waits until the task ends, and returns a clone of its result.
+    /// Blocks until the task ends and returns a clone of its result, or until the lock's timeout.
+    /// If the two race, the result wins.
     ///
-    /// Blocks until then, or until the lock's timeout. If the result and the timeout race, the
-    /// result wins. The executing thread makes one clone for each joined request. It does so after
-    /// the hand-off of the key and before its own call returns.
+    /// The executing thread makes one clone for each joined request, after the hand-off of the key
+    /// and before its own call returns. If that panics, the panic resumes here, and nowhere else.
     ///
     /// # Errors
     ///
     /// [`ExecutionError`]: the task panicked, or was never executed; the wait ended first; or the
     /// calling thread executes the task itself.
-    ///
-    /// # Panics
-    ///
-    /// If cloning the result panics, the panic resumes here, and nowhere else.
     ///
     /// ```
     /// use doclock_locks::keyed::KeyedLock;
@@ -169,12 +121,13 @@ impl<K: Send + 'static, V: Send + 'static> Execution<K, V> {
         self.request_result().wait()
     }
 
-    /// Requests a clone of the result, as [`join`](Self::join) does, with options: a timeout or a
-    /// cancel token. End it with [`wait`](PendingRequest::wait) or `.await`.
+    /// Requests a clone of the result, as [`join`](Self::join) does, with a timeout, which begins
+    /// with the wait, or a cancel token; other options have no effect. End it with
+    /// [`wait`](PendingRequest::wait) or `.await`.
     ///
-    /// The timeout begins with the wait. With [`no_wait`](PendingRequest::no_wait) it only checks
-    /// for a result. Other options have no effect. If the future is dropped, the request leaves;
-    /// the task goes on. A task that joins itself waits until its timeout.
+    /// With [`no_wait`](PendingRequest::no_wait) it only checks for a result. If the future is
+    /// dropped, the request leaves; the task goes on. A task that joins itself waits until its
+    /// timeout.
     ///
     /// ```
     /// use doclock_locks::keyed::KeyedLock;
@@ -199,21 +152,18 @@ impl<K: Send + 'static, V: Send + 'static> LockRequest for Execution<K, V> {
     type Error = ExecutionError;
 
     async fn grant_as(self, context: RequestContext) -> Result<V, ExecutionError> {
-        let Self { id, owner, .. } = self;
-        let mut queued = self.queued;
+        let Self { queued, id, owner } = self;
         let (waits_as, options) = (context.waits_as, &context.options);
         if waits_as == WaiterKind::Thread {
             queued.refuse_self()?;
         }
-        queued.wait.deadline = queued.shared.how_to_wait(options).deadline;
-        match queued.wait(waits_as, options.cancel.as_ref()).await {
+        let deadline = queued.shared.how_to_wait(options).deadline;
+        match queued.until(deadline, options).wait(waits_as).await {
             RequestOutcome::Done(result) => result,
-            RequestOutcome::OfTheLock(Err(error)) => Err(ExecutionError::Lock(*error)),
             RequestOutcome::Panicked(panic) => panic.resume(),
-            RequestOutcome::OfTheLock(Ok(_)) => {
-                debug_assert!(false, "a join requests no grant");
-                Err(ExecutionError::Abandoned { id, owner })
-            }
+            RequestOutcome::OfTheLock(Err(error)) => Err(ExecutionError::Lock(*error)),
+            // It requests no grant.
+            RequestOutcome::OfTheLock(Ok(_)) => Err(ExecutionError::Abandoned { id, owner }),
         }
     }
 }
@@ -290,11 +240,8 @@ codes! { inherent TaskPanic {
 /// The id of the grant under which a task was executed, and who executed it.
 pub(super) type EndedTask = (LockId, RequestSource);
 
-pub(super) enum Ending<'a, V> {
-    Done(&'a V),
-    Panicked(&'a CaughtPanic),
-    Abandoned,
-}
+/// The result or the panic of a task. `None` if it was not executed.
+pub(super) type Ending<'a, V> = Option<&'a Result<V, CaughtPanic>>;
 
 /// The request of a join: it brings no work and gets a result.
 pub(super) struct Join<V>(Infallible, PhantomData<fn() -> V>);
@@ -311,26 +258,26 @@ impl<V: Send + 'static> QueuedWork for Join<V> {
 /// Clone`.
 pub(super) trait Joiner<V>: Waiting {
     /// Called once, without the mutex of any lock.
-    fn share(&self, task: &EndedTask, ending: &Ending<'_, V>);
+    fn share(&self, task: &EndedTask, ending: Ending<'_, V>);
 }
 
 impl<V: Clone + Send + 'static> Joiner<V> for Request<Join<V>> {
-    fn share(&self, (id, source): &EndedTask, ending: &Ending<'_, V>) {
+    fn share(&self, (id, source): &EndedTask, ending: Ending<'_, V>) {
         assert_unlocked("a result is cloned");
         let (id, owner) = (*id, || source.owner.clone());
         let result = match ending {
             // Nothing can observe the state that a panicking clone leaves.
-            Ending::Done(value) => match catch(|| V::clone(value)) {
+            Some(Ok(value)) => match catch(|| V::clone(value)) {
                 Ok(value) => Ok(value),
                 Err(panic) => return self.answer(RequestOutcome::Panicked(panic)),
             },
-            Ending::Panicked(panic) => Err(ExecutionError::Panicked(Box::new(TaskPanic {
+            Some(Err(panic)) => Err(ExecutionError::Panicked(Box::new(TaskPanic {
                 id,
                 owner: owner(),
                 label: source.label.clone(),
                 message: panic.message().map(str::to_owned),
             }))),
-            Ending::Abandoned => Err(ExecutionError::Abandoned { id, owner: owner() }),
+            None => Err(ExecutionError::Abandoned { id, owner: owner() }),
         };
         self.answer(RequestOutcome::Done(result));
     }

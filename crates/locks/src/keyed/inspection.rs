@@ -1,38 +1,28 @@
 //! Reading the state and the metrics of a keyed lock.
 
-use std::borrow::Borrow;
-use std::fmt::{self, Debug};
-use std::hash::Hash;
-use std::sync::Arc;
+use std::fmt::Debug;
 
 use serde::Serialize;
 
-use super::KeyedLock;
-use super::shard::Shard;
-use super::shards::{KeyedGuard, KeyedShards, ShardMutex};
-use crate::caught::{catch, dispose, shown};
+use super::shards::{KeyedGuard, ShardMutex};
+use super::*;
+use crate::caught::{dispose, shown};
 use crate::diagnostics::{BUSY_AFTER, Inspected, KEYS, Primitive, PrimitiveState, Registrable};
 use crate::show::write_durations;
 use crate::stats::{is_zero, write_counts};
-use crate::sync::Mutex;
-use crate::threads;
-use crate::{DurationSummary, LockCounters, LockInfo, QueueEntry, ThreadInfo};
+use crate::{DurationSummary, ThreadInfo, shrink, threads};
 
 impl<K, V> KeyedLock<K, V> {
     /// Returns the number of active keys. Reads the shards one after the other.
     pub fn active_keys_count(&self) -> usize {
-        let sizes = self.0.each().map(|shard| shard.lock().sizes());
-        sizes.map(|[active, ..]| active).sum()
+        let sizes = self.0.each().map(|shard| shard.lock().entries.sizes());
+        sizes.map(|[active, _]| active).sum()
     }
 
-    /// Returns the active keys, in no particular order.
+    /// Returns the active keys, in no particular order. A panic of the clone of a key resumes here.
     ///
     /// Reads the shards one after the other. Keys that are active during the whole call are listed;
     /// keys that become active or idle meanwhile may be.
-    ///
-    /// # Panics
-    ///
-    /// If cloning a key panics.
     pub fn active_keys(&self) -> Vec<K>
     where
         K: Clone,
@@ -40,7 +30,7 @@ impl<K, V> KeyedLock<K, V> {
         // If a clone panics, the clones before it are dropped without a mutex.
         let mut keys = Vec::new();
         for shard in self.0.each().map(Mutex::lock) {
-            for entry in shard.entries() {
+            for entry in shard.entries.iter() {
                 keys.push(entry.key().clone());
             }
         }
@@ -76,7 +66,20 @@ impl<K, V> KeyedShards<K, V> {
     ) -> Option<KeyedStats> {
         let mut stats = KeyedStats::default();
         for shard in self.each() {
-            stats.add(&*lock(shard)?);
+            let shard = lock(shard)?;
+            let [active, capacity] = shard.entries.sizes();
+            let (state, sum) = (&shard.state, &mut stats.counters);
+            sum.total_acquisitions += state.counts.total_acquisitions;
+            sum.total_releases += state.counts.total_releases;
+            sum.total_timeouts += state.counts.total_timeouts;
+            sum.total_cancellations += state.counts.total_cancellations;
+            sum.total_rejections += state.counts.total_rejections;
+            sum.total_refusals += state.counts.total_refusals;
+            stats.total_joins += state.joins;
+            stats.active_keys += active;
+            stats.queue_length += state.present.saturating_sub(active);
+            stats.draining = stats.draining.max(state.drains.len());
+            stats.capacity += capacity;
         }
         [stats.wait, stats.hold] = self.metrics.lock().summaries(&stats);
         Some(stats)
@@ -89,7 +92,13 @@ impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Inspected for KeyedSh
         let mut rows = Vec::new();
         let stats = self.stats(|shard| {
             let (mut shard, now) = (shard.lock_within(BUSY_AFTER)?, self.clock.now());
-            shard.first_keys(|mut active| {
+            let Shard { entries, state } = &mut *shard;
+            let mut entries: Vec<_> = entries.iter_mut().collect();
+            shrink::to_first(&mut entries, KEYS, |it| {
+                (it.state.waiting() == 0, it.state.grant)
+            });
+            for entry in entries {
+                let mut active = Active { entry, state };
                 let copy = catch(|| active.entry.key().clone());
                 let row = HeldKey {
                     key: String::new(),
@@ -100,18 +109,20 @@ impl<K: Clone + Debug + Send + 'static, V: Send + 'static> Inspected for KeyedSh
                     first_waiter: active.queue(now).next(),
                 };
                 rows.push((row, copy));
-            });
+            }
             Some(shard)
         });
         rows.sort_by_key(|(row, _)| (row.waiting == 0, std::cmp::Reverse(row.holder.held_for)));
-        let listed = if stats.is_some() { KEYS } else { 0 };
-        let surplus = rows.split_off(rows.len().min(listed));
-        surplus.into_iter().for_each(|(_, copy)| dispose(copy));
-        let held = rows.into_iter().map(|(row, copy)| HeldKey {
-            key: shown(copy),
-            ..row
-        });
-        let held = held.collect();
+        let mut held = Vec::new();
+        for (row, copy) in rows {
+            match stats.is_some() && held.len() < KEYS {
+                true => held.push(HeldKey {
+                    key: shown(copy),
+                    ..row
+                }),
+                false => dispose(copy),
+            }
+        }
         let state = |stats| PrimitiveState::Keyed { stats, held };
         stats.map(Box::new).map_or(PrimitiveState::Busy, state)
     }
@@ -127,54 +138,43 @@ impl<K: Eq + Hash, V> KeyedLock<K, V> {
     /// Returns whether a task for this key is executed or about to be executed, as of one moment.
     /// To skip work that is already running without a race, use a request with
     /// [`no_wait`](crate::AcquireOptions::no_wait).
-    pub fn is_active_key<Q>(&self, key: &Q) -> bool
+    pub fn is_active_key<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> bool
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
     {
-        let (hash, shard) = self.0.look_up(key);
-        shard.find_key(hash, key).is_some()
+        self.0.read(key, |_| ()).is_some()
     }
 
     /// Returns the holder of a key.
-    pub fn current<Q>(&self, key: &Q) -> Option<LockInfo>
+    pub fn current<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<LockInfo>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
     {
-        let (hash, mut shard) = self.0.look_up(key);
-        let now = self.0.clock.now();
-        Some(shard.active_key(hash, key)?.current(now))
+        let now = || self.0.clock.now();
+        self.0.read(key, |mut active| active.current(now()))
     }
 
     /// Returns the number of requests that wait for a key.
-    pub fn queue_length<Q>(&self, key: &Q) -> usize
+    pub fn queue_length<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> usize
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
     {
-        let (hash, shard) = self.0.look_up(key);
-        shard
-            .find_key(hash, key)
-            .map_or(0, |entry| entry.state.waiting())
+        let waiting = self.0.read(key, |active| active.entry.state.waiting());
+        waiting.unwrap_or(0)
     }
 
     /// Returns the requests that wait for a key, in queue order.
-    pub fn queue_info<Q>(&self, key: &Q) -> Vec<QueueEntry>
+    pub fn queue_info<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Vec<QueueEntry>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
     {
-        let (hash, mut shard) = self.0.look_up(key);
-        let now = self.0.clock.now();
-        let active = shard.active_key(hash, key);
-        active.map_or_else(Vec::new, |active| active.queue(now).collect())
+        let now = || self.0.clock.now();
+        let queue = self.0.read(key, |active| active.queue(now()).collect());
+        queue.unwrap_or_default()
     }
 }
 
-/// A key that is held.
-///
-/// Serializes in camelCase, with the fields of the holder beside the others.
+/// A key that is held. Serializes in camelCase, with the fields of the holder beside the others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
 #[non_exhaustive]
@@ -228,24 +228,6 @@ pub struct KeyedStats {
     /// For how many active keys there is room without allocating. Follows `active_keys` down when
     /// most of it is unused.
     pub capacity: usize,
-}
-
-impl KeyedStats {
-    pub(super) fn add<K, V>(&mut self, shard: &Shard<K, V>) {
-        let [active, waiting, capacity] = shard.sizes();
-        let (own, counts) = (&mut self.counters, &shard.state.counts);
-        own.total_acquisitions += counts.total_acquisitions;
-        own.total_releases += counts.total_releases;
-        own.total_timeouts += counts.total_timeouts;
-        own.total_cancellations += counts.total_cancellations;
-        own.total_rejections += counts.total_rejections;
-        own.total_refusals += counts.total_refusals;
-        self.total_joins += shard.state.joins;
-        self.active_keys += active;
-        self.queue_length += waiting;
-        self.draining = self.draining.max(shard.state.drains.len());
-        self.capacity += capacity;
-    }
 }
 
 impl fmt::Display for KeyedStats {

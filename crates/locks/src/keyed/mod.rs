@@ -13,7 +13,6 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
-mod entry;
 mod execution;
 mod inspection;
 mod request;
@@ -21,6 +20,7 @@ mod shard;
 mod shards;
 
 use std::borrow::Borrow;
+use std::convert::Infallible;
 use std::fmt;
 use std::hash::Hash;
 use std::panic::Location;
@@ -32,32 +32,40 @@ pub use inspection::{HeldKey, KeyedStats};
 pub use request::{DrainRequest, KeyRequest, Reservation};
 
 use super::options::PLAIN;
-use super::request::Request;
-use super::{LockError, PendingRequest};
-use crate::id::OwnerId;
+use crate::caught::catch;
+use crate::id::{LockId, OwnerId};
+use crate::keeper::KeeperSlot;
+use crate::key_table::KeyId;
+use crate::queue::Priority;
+use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiter, Waiting};
+use crate::sampling::Sampling;
+use crate::sync::{Mutex, assert_unlocked};
 use crate::time::Clock;
-use request::KeyedRequest;
+use crate::wait::{Reason, WaiterKind};
+use crate::{AcquireOptions, RequestContext};
+use crate::{Grant, LockCounters, LockError, LockInfo, LockRequest, PendingRequest, QueueEntry};
+use execution::Joiner;
+use request::{Hold, KeyedPosition, KeyedRequest};
+use shard::{Active, Shard};
 use shards::KeyedShards;
 
 /// Executes tasks by key: tasks of one key one at a time in FIFO order, tasks of different keys at
 /// the same time.
 ///
-/// The calling thread executes its task once the key is granted. So the task may borrow local
-/// data, and its result or panic belongs to the caller. A key needs no registration: it exists only
-/// while a task of it is executed, waits or has reserved a turn. `K` is the type of the keys, `V`
-/// the result of the tasks.
+/// The calling thread executes its task once the key is granted. So the task may borrow local data,
+/// and its result (a `V`) or panic belongs to the caller. A key (a `K`) needs no registration: it
+/// exists only while a task of it is executed, waits or has reserved a turn. Clones are handles of
+/// the same lock. A waiting thread keeps it alive, so dropping the other handles never strands it.
 ///
 /// # Fairness
 ///
-/// Each key is strictly first in, first out. The end of a task grants the key to the next request
-/// in the same step, so no request comes in between. A request that times out or is cancelled
-/// leaves the queue from any position. [Priorities] have no effect here, nor have
-/// [`without_combining`](crate::AcquireOptions::without_combining) and
-/// [`unbound`](crate::AcquireOptions::unbound): one thread executes a task, and it cannot wait for
-/// itself. A [`hold_limit`](crate::AcquireOptions::hold_limit) has no effect either: a running task
-/// is not revoked. There is no order between keys.
-///
-/// [Priorities]: crate::AcquireOptions::priority
+/// Each key is strictly first in, first out; there is no order between keys. The end of a task
+/// grants the key to the next request in the same step. A request that times out or is cancelled
+/// leaves the queue from any position. [`priority`](crate::AcquireOptions::priority),
+/// [`without_combining`](crate::AcquireOptions::without_combining),
+/// [`unbound`](crate::AcquireOptions::unbound) and
+/// [`hold_limit`](crate::AcquireOptions::hold_limit) have no effect: one thread executes a task,
+/// cannot wait for itself, and is not revoked.
 ///
 /// # Waiting
 ///
@@ -70,21 +78,17 @@ use shards::KeyedShards;
 ///
 /// A task that panics releases its key like any other. The panic resumes in its caller, and the
 /// requests that joined it get an error. If `Hash`, `Eq` or `ToOwned` of a key panics, the panic
-/// resumes in the call that made the request, and the request has no effect. If `Drop` of an idle
-/// key panics, the panic resumes in the call that ended the last task.
+/// resumes in the call that made the request, which has no effect; if `Drop` of an idle key panics,
+/// in the call that ended the last task. As everywhere, a second panic during unwinding aborts the
+/// program.
 ///
 /// # Keys
 ///
 /// It is a logic error for `Eq`, `Borrow` or `Clone` of a key to use a keyed lock or a limiter,
-/// also by the drop of a [`Reservation`] or the cancellation of a request. Keys are compared while
-/// a part of the table is locked; [`active_keys`](Self::active_keys) and diagnostics clone them
+/// also by the drop of a [`Reservation`] or the cancellation of a request: keys are compared while
+/// a part of the table is locked, and [`active_keys`](Self::active_keys) and diagnostics clone them
 /// there. The behavior is not specified, but not undefined. It may include panics and deadlocks.
-///
 /// All other code may use the lock: hashing and dropping keys, tasks, cloning and dropping results.
-/// As everywhere, a second panic during unwinding aborts the program.
-///
-/// Clones are handles of the same lock. A waiting thread keeps the lock alive, so dropping the
-/// other handles never strands it.
 pub struct KeyedLock<K, V = ()>(Arc<KeyedShards<K, V>>);
 
 impl<K, V> KeyedLock<K, V> {
@@ -103,16 +107,13 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// Executes a task after all earlier requests for the same key, and returns its result.
     ///
     /// Blocks while earlier requests for the key are waiting or running, without limit unless the
-    /// lock has a [timeout](KeyedOptions::timeout).
+    /// lock has a [timeout](KeyedOptions::timeout). A panic of the task resumes here after the
+    /// hand-off of the key.
     ///
     /// # Errors
     ///
     /// [`LockError`], and the task is not executed: the calling thread already executes a task for
     /// this key; the wait timed out; the queue was full.
-    ///
-    /// # Panics
-    ///
-    /// If the task panics, the panic resumes here after the hand-off of the key.
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
@@ -129,10 +130,13 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// ```
     #[track_caller]
     #[inline]
-    pub fn execute_exclusive<Q>(&self, key: &Q, task: impl FnOnce() -> V) -> Result<V, LockError>
+    pub fn execute_exclusive<Q: Eq + Hash + ToOwned<Owned = K> + ?Sized>(
+        &self,
+        key: &Q,
+        task: impl FnOnce() -> V,
+    ) -> Result<V, LockError>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let owner = OwnerId::default();
         let requester = PLAIN.requester(&owner, Location::caller(), false);
@@ -142,11 +146,8 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
 
     /// Requests a key, to be ended with [`wait`](PendingRequest::wait) or `.await`. Both return the
     /// turn that has the key, and [`Reservation::execute`] or [`Reservation::execute_async`] runs a
-    /// task with it.
-    ///
-    /// The owner is for errors and listings. A cancel token cancels a waiting request, but no task
-    /// that has begun. Tasks and threads wait in one queue. A task that requests the key again that
-    /// it holds waits until its timeout.
+    /// task with it. The owner is for errors and listings. A cancel token cancels the wait, but no
+    /// task that has begun. A task that requests a key that it holds waits until its timeout.
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
@@ -169,14 +170,13 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
-    pub fn request<'a, Q>(
+    pub fn request<'a, Q: Eq + Hash + ToOwned<Owned = K> + ?Sized>(
         &'a self,
         key: &'a Q,
         owner: impl Into<OwnerId>,
     ) -> PendingRequest<'a, KeyRequest<'a, K, V, Q>>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         let owner = owner.into();
         let lock = self;
@@ -184,14 +184,12 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     }
 
     /// Reserves a queue position for a task that is executed later, perhaps by another thread.
-    /// Never blocks.
+    /// Never blocks. The key is active until the task has ended or the [`Reservation`] is dropped.
     ///
     /// This keeps the order in front of a thread pool. The thread that receives the messages
     /// reserves their turns in the order of arrival, and the pool executes them in any order. If
     /// the turns reach the pool in the order of their reservation (by a channel), the pool cannot
     /// run out of threads: each waiting turn waits for an earlier one.
-    ///
-    /// The key is active until the task has ended or the [`Reservation`] is dropped.
     ///
     /// # Errors
     ///
@@ -214,46 +212,51 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
     /// # Ok::<(), LockError>(())
     /// ```
     #[track_caller]
-    pub fn reserve<Q>(&self, key: &Q) -> Result<Reservation<K, V>, LockError>
+    pub fn reserve<Q: Eq + Hash + ToOwned<Owned = K> + ?Sized>(
+        &self,
+        key: &Q,
+    ) -> Result<Reservation<K, V>, LockError>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         self.request(key, OwnerId::default()).reserve()
     }
 
-    /// Returns the task that is executed for a key, so that a caller can share its result. `None`
-    /// when the key is idle. A reserved turn that was granted counts as executed.
-    ///
-    /// The returned [`Execution`] is of the task that holds the key now. If the task ends
-    /// meanwhile, the [`Execution`] still gets its result. [`Execution::join`] has the example.
+    /// Returns the task that holds a key now, so that a caller can share its result, even if the
+    /// task ends meanwhile: see [`Execution::join`]. `None` when the key is idle. A reserved turn
+    /// that was granted counts as a task.
     #[track_caller]
-    pub fn current_execution<Q>(&self, key: &Q) -> Option<Execution<K, V>>
+    pub fn current_execution<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> Option<Execution<K, V>>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
         V: Clone + Send,
     {
-        let (hash, mut shard) = self.0.look_up(key);
-        let mut active = shard.active_key(hash, key)?;
-        let now = self.0.clock.now();
-        let (own, caller) = (OwnerId::default(), Location::caller());
-        let requester = PLAIN.requester(&own, caller, false);
-        let request = Arc::new(Request::new(&requester, None, None));
-        let waiting_at = active.join_task(request.clone(), now);
-        let spins = active.state.pace.spins(None);
-        let owner = active.entry.state.source.owner.clone();
-        let id = active.state.grant(active.entry.state.grant).id();
-        let queued = KeyedRequest::new(&self.0, waiting_at, request, spins, None);
-        Some(Execution { queued, id, owner })
+        let caller = Location::caller();
+        self.0.read(key, |mut active| {
+            let own = OwnerId::default();
+            let requester = PLAIN.requester(&own, caller, false);
+            let request = Arc::new(Request::new(&requester, None, None));
+            let now = self.0.clock.now();
+            let waiter: Waiter<dyn Joiner<V>> = active.waiter(request.clone(), now);
+            active.state.joins += 1;
+            let (key, holder) = (active.entry.id, &mut active.entry.state);
+            let ticket = holder.queues().joins.join(Priority::Normal, waiter);
+            let waiting_at = KeyedPosition::Join(key, ticket);
+            let spins = active.state.pace.spins(None);
+            Execution {
+                owner: holder.source.owner.clone(),
+                id: active.state.grant(holder.grant).id(),
+                queued: KeyedRequest::new(&self.0, waiting_at, request, spins),
+            }
+        })
     }
 
-    /// Waits for all tasks of all keys that are executed or wait when this is called.
+    /// Waits for all tasks of all keys that are executed or wait when this is called, without limit
+    /// unless the lock has a [timeout](KeyedOptions::timeout).
     ///
     /// Reserved turns count as tasks. The call neither waits for later requests nor blocks them;
     /// requests at the very moment of the call may count. For a shutdown, stop the source of tasks
-    /// first, then call this. Blocks without limit unless the lock has a
-    /// [timeout](KeyedOptions::timeout).
+    /// first, then call this.
     ///
     /// # Errors
     ///
@@ -276,15 +279,13 @@ impl<K: Eq + Hash + Send + 'static, V: 'static> KeyedLock<K, V> {
         self.request_drain(OwnerId::default()).wait()
     }
 
-    /// Requests the end of all present tasks, as
-    /// [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) does, with an owner for
-    /// errors, and options: a timeout or a cancel token. End it with [`wait`](PendingRequest::wait)
-    /// or `.await`.
+    /// Requests what [`wait_for_all_existing_tasks`](Self::wait_for_all_existing_tasks) waits for,
+    /// with an owner for errors, and a timeout or a cancel token. End it with
+    /// [`wait`](PendingRequest::wait) or `.await`. Queue bounds have no effect.
     ///
     /// A timeout names the holder of the key whose task came first among the remaining tasks. Its
     /// queue position is the number of remaining tasks in the same part of the table. A task of an
-    /// executor that is one of the tasks itself waits until its timeout. Queue bounds have no
-    /// effect here.
+    /// executor that is one of the tasks itself waits until its timeout.
     ///
     /// ```
     /// use doclock_locks::{LockError, keyed::KeyedLock};
@@ -324,16 +325,15 @@ impl KeyedOptions {
         Self::default()
     }
 
-    /// Sets the timeout of all waits on this lock that set none. Zero: they do not wait. `None`:
-    /// they wait without limit. There is no timeout by default: a task that is passed to the lock
-    /// is executed, however many are ahead.
+    /// Sets the timeout of all waits on this lock that set none. Zero: they do not wait. `None`,
+    /// the default: they wait without limit, however many are ahead.
     pub fn timeout(mut self, limit: impl Into<Option<Duration>>) -> Self {
         self.timeout = limit.into();
         self
     }
 
-    /// Bounds how many requests wait for one key. A full queue rejects the next request at once.
-    /// There is no bound by default.
+    /// Bounds how many requests wait for one key: the next one is rejected at once. There is no
+    /// bound by default.
     pub fn queue_bound(mut self, bound: usize) -> Self {
         self.queue_bound = Some(bound);
         self

@@ -1,25 +1,17 @@
 //! The requests of a keyed lock, and their waits: for a turn at a key, and for the end of all
 //! present tasks.
 
-use std::borrow::Borrow;
-use std::convert::Infallible;
-use std::fmt;
-use std::hash::Hash;
+use std::future::poll_fn;
 use std::pin::{Pin, pin};
-use std::sync::Arc;
+use std::task::Poll;
 
-use super::KeyedLock;
-use super::entry::{Hold, KeyedPosition};
-use super::execution::{Ending, run_to_end};
-use super::shards::KeyedShards;
-use crate::id::{LockId, OwnerId};
-use crate::keeper::KeeperSlot;
-use crate::request::{QueuedWork, Request, RequestOutcome, Requester, Waiting};
-use crate::sync::{Mutex, thread_number};
+use super::shard::Drain;
+use super::*;
+use crate::CancelToken;
+use crate::queue::Ticket;
+use crate::sync::thread_number;
 use crate::threads::ALL_TASKS;
-use crate::time::Clock;
-use crate::wait::{Look, Reason, Wait, WaitDeadline, WaitQueue, WaiterKind, blocking};
-use crate::{CancelToken, LockError, LockRequest, PendingRequest, RequestContext};
+use crate::wait::{Look, Wait, WaitDeadline, WaitQueue, blocking};
 
 /// A request for a turn at a key: [`KeyedLock::request`].
 #[derive(Debug)]
@@ -63,7 +55,6 @@ where
 fn bound_to<'a>(thread: u64, context: &'a RequestContext, owner: &'a OwnerId) -> Requester<'a> {
     Requester {
         thread,
-        bound: true,
         ..context.requester(owner, false)
     }
 }
@@ -74,10 +65,9 @@ where
     V: 'static,
     Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
 {
-    /// Takes a queue position for the key, or the key if it is idle. Never blocks.
-    ///
-    /// The timeout begins here; [`Reservation::execute`] checks it and the cancel token.
-    /// [`KeyedLock::reserve`] is the short form, and says what a position is for.
+    /// Takes a queue position for the key, or the key if it is idle, as [`KeyedLock::reserve`] does
+    /// without options. Never blocks. The timeout begins here; [`Reservation::execute`] checks it
+    /// and the cancel token.
     ///
     /// # Errors
     ///
@@ -110,32 +100,26 @@ impl<K: Send + 'static, V: 'static> LockRequest for DrainRequest<'_, K, V> {
             shared.shard_with(0).state.counts.total_cancellations += 1;
             return Err(LockError::cancelled(&self.owner));
         }
-        let deadline = shared.how_to_wait(&context.options).deadline;
-        for queued in shared.join_drains(&requester, deadline)? {
-            let cancel = context.options.cancel.as_ref();
-            queued.wait_for_grant(context.waits_as, cancel).await?;
+        for queued in shared.join_drains(&requester, &context.options)? {
+            queued.wait_for_grant(context.waits_as).await?;
         }
         Ok(())
     }
 }
 
-/// A turn at a key: the key itself, or a queue position for it.
+/// A turn at a key: a queue position for it, which [`KeyedLock::reserve`] takes without waiting, or
+/// the key itself, which a [request](KeyedLock::request) that has waited returns.
 ///
-/// [`KeyedLock::reserve`](super::KeyedLock::reserve) takes a position without waiting. A
-/// [request](super::KeyedLock::request) that has waited returns the key.
-///
-/// Dropping it gives up the turn, and the next request in the queue gets the key. It may move to
-/// the thread that executes the task, so a position is bound to no thread before that. Thus a
-/// thread that keeps a position and requests the same key, or waits for all, waits for itself
-/// without an error. The key that a thread waited for is bound to that thread until another one
-/// executes the task.
+/// Dropping it gives up the turn, and the next request in the queue gets the key. A position is
+/// bound to no thread until one executes the task. Thus a thread that keeps a position and requests
+/// the same key, or waits for all, waits for itself without an error. The key that a thread waited
+/// for is bound to that thread until another one executes the task.
 #[must_use = "a turn that is dropped is given up"]
 pub struct Reservation<K: 'static, V: 'static> {
     pub(super) shared: Arc<KeyedShards<K, V>>,
     pub(super) hold: Hold,
     /// Set while the request waits.
     pub(super) waits: TurnWait<K, V>,
-    pub(super) cancel: Option<CancelToken>,
     /// The thread to which it is bound; zero for none.
     pub(super) thread: u64,
     pub(super) is_used: bool,
@@ -144,13 +128,13 @@ pub struct Reservation<K: 'static, V: 'static> {
 impl<K: 'static, V: 'static> Reservation<K, V> {
     /// Returns the id of the request and of its grant.
     pub fn id(&self) -> LockId {
-        let (number, lock) = (self.hold.number, self.shared.lock);
-        LockId::new(number, lock)
+        LockId::new(self.hold.number, self.shared.lock)
     }
 }
 
 impl<K: Send + 'static, V: 'static> Reservation<K, V> {
-    /// Waits for the turn, executes the task in the calling thread, and releases the key.
+    /// Waits for the turn, executes the task in the calling thread, and releases the key. A panic
+    /// of the task resumes here after the hand-off of the key.
     ///
     /// Blocks until all earlier tasks of the same key have ended, or until the timeout that began
     /// with the reservation. A turn that was granted before the timeout stays granted, however late
@@ -161,10 +145,6 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
     /// [`LockError`], and the task is not executed: the wait timed out or was cancelled; the
     /// calling thread already executes a task for the same key. There is none if the request has
     /// already waited.
-    ///
-    /// # Panics
-    ///
-    /// If the task panics, the panic resumes here after the hand-off of the key.
     #[inline]
     pub fn execute(mut self, task: impl FnOnce() -> V) -> Result<V, LockError> {
         if self.waits.is_some() {
@@ -172,7 +152,9 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         }
         self.bind(thread_number());
         self.is_used = true;
-        Ok(self.shared.execute(self.hold, task))
+        assert_unlocked("a task is called");
+        // Nothing observes the state that a panic leaves before the panic resumes.
+        Ok(self.shared.end_with(self.hold, catch(task)))
     }
 
     #[doc(hidden)] // Binds the turn, which has waited, to a thread.
@@ -182,20 +164,16 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         }
     }
 
-    /// Waits for the turn in a task, executes the given future, and releases the key.
+    /// Waits for the turn in a task, executes the given future, and releases the key: with the
+    /// timeout, order and panics of [`execute`](Self::execute).
     ///
-    /// The timeout and the order are those of [`execute`](Self::execute). If the future that this
-    /// returns is dropped, the turn is given up: the request leaves its queue, or the key is
-    /// released and the given future is dropped unfinished. Requests that joined it get
-    /// [`ExecutionError::Abandoned`](super::ExecutionError::Abandoned).
+    /// If the future that this returns is dropped, the turn is given up: the request leaves its
+    /// queue, or the key is released and the given future is dropped unfinished. Requests that
+    /// joined it get [`ExecutionError::Abandoned`](super::ExecutionError::Abandoned).
     ///
     /// # Errors
     ///
     /// [`LockError`], and the given future is not polled: the wait timed out or was cancelled.
-    ///
-    /// # Panics
-    ///
-    /// If the given future panics, the panic resumes here after the hand-off of the key.
     pub async fn execute_async(mut self, task: impl Future<Output = V>) -> Result<V, LockError> {
         if self.waits.is_some() {
             // In a box, this future is `Send` for keys of any lifetime.
@@ -206,7 +184,13 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         self.bind(0);
         // Dropped after the release of the key: that is code of users.
         let mut task = pin!(task);
-        let ended = run_to_end(task.as_mut()).await;
+        assert_unlocked("a task is polled");
+        // Nothing observes the state that a panic leaves before the panic resumes.
+        let polled = poll_fn(|context| match catch(|| task.as_mut().poll(context)) {
+            Ok(poll) => poll.map(Ok),
+            Err(panic) => Poll::Ready(Err(panic)),
+        });
+        let ended = polled.await;
         self.is_used = true;
         Ok(self.shared.end_with(self.hold, ended))
     }
@@ -219,7 +203,7 @@ impl<K: Send + 'static, V: 'static> Reservation<K, V> {
         if waits_as == WaiterKind::Thread && self.thread == 0 {
             waits.refuse_self()?;
         }
-        waits.wait_for_grant(waits_as, self.cancel.as_ref()).await?;
+        waits.wait_for_grant(waits_as).await?;
         if waits_as == WaiterKind::Task {
             self.shared.bind(self.hold, 0);
         }
@@ -232,7 +216,7 @@ impl<K: 'static, V: 'static> Drop for Reservation<K, V> {
     fn drop(&mut self) {
         if !self.is_used {
             self.waits = None;
-            self.shared.end(self.hold, &Ending::Abandoned);
+            self.shared.end(self.hold, None);
         }
     }
 }
@@ -282,7 +266,23 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
 
     fn check_waits_and_holds(&self, look: &mut Look<'_, KeyedPosition>) {
         for shard in self.each().map(Mutex::lock) {
-            shard.each_waiting(|waiting_at, request| look.at(waiting_at, request.head().task()));
+            for entry in shard.entries.iter() {
+                let Some(queues) = &entry.state.more else {
+                    continue;
+                };
+                for (ticket, waiter) in queues.turns.iter(None) {
+                    let waiting_at = KeyedPosition::Turn(entry.id, ticket);
+                    look.at(waiting_at, waiter.request.head().task());
+                }
+                for (ticket, waiter) in queues.joins.iter(None) {
+                    let waiting_at = KeyedPosition::Join(entry.id, ticket);
+                    look.at(waiting_at, waiter.request.head().task());
+                }
+            }
+            for Drain { waiter, .. } in &shard.state.drains {
+                let waiting_at = KeyedPosition::Drain(waiter.number);
+                look.at(waiting_at, waiter.request.head().task());
+            }
         }
     }
 }
@@ -290,11 +290,30 @@ impl<K: Send + 'static, V: 'static> WaitQueue for KeyedShards<K, V> {
 /// The wait for a turn, while the request waits.
 pub(super) type TurnWait<K, V> = Option<Box<KeyedRequest<K, V, Infallible>>>;
 
+/// A grant of a key, with the number of its request.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Hold {
+    pub(super) key: KeyId,
+    pub(super) number: u64,
+}
+
+/// The position where a request waits.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum KeyedPosition {
+    /// In the queue of a key.
+    Turn(KeyId, Ticket),
+    /// Among the requests for the result of the task that held the key at that moment.
+    Join(KeyId, Ticket),
+    /// For all requests of a shard with a lower number.
+    Drain(u64),
+}
+
 /// A request in a queue, which leaves it on drop.
 pub(super) struct KeyedRequest<K: 'static, V: 'static, W: QueuedWork> {
     pub(super) shared: Arc<KeyedShards<K, V>>,
     request: Arc<Request<W>>,
-    pub(super) wait: Wait<KeyedPosition>,
+    wait: Wait<KeyedPosition>,
+    cancel: Option<CancelToken>,
     /// Whether it still waits for its outcome.
     is_queued: bool,
 }
@@ -305,40 +324,49 @@ impl<K: 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         waiting_at: KeyedPosition,
         request: Arc<Request<W>>,
         spins: u32,
-        deadline: WaitDeadline,
     ) -> Self {
         Self {
             shared: Arc::clone(shared),
             request,
             wait: Wait {
                 ticket: waiting_at,
-                deadline,
+                deadline: None,
                 spins,
                 keeper_looks: None,
             },
+            cancel: None,
             is_queued: true,
         }
     }
 
+    /// Sets what ends the wait besides its outcome.
+    pub(super) fn until(mut self, deadline: WaitDeadline, options: &AcquireOptions) -> Self {
+        (self.wait.deadline, self.cancel) = (deadline, options.cancel.clone());
+        self
+    }
+
     /// Refuses a wait for the calling thread itself.
     pub(super) fn refuse_self(&self) -> Result<(), LockError> {
-        let requester = (&self.request.head().source.owner, thread_number());
-        let mut shard = self.shared.shard_of(self.wait.ticket);
-        shard.refuse_self(self.wait.ticket, requester, self.shared.clock.now())
+        let (waiting_at, owner) = (self.wait.ticket, &self.request.head().source.owner);
+        let mut shard = self.shared.shard_of(waiting_at);
+        let waits = shard.position(waiting_at).is_some();
+        let active = match waiting_at {
+            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) if waits => shard.active(key),
+            _ => None,
+        };
+        active.map_or(Ok(()), |mut active| {
+            active.refuse_reentry(owner, thread_number(), self.shared.clock.now())
+        })
     }
 }
 
 impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
-    pub(super) async fn wait(
-        mut self,
-        waits_as: WaiterKind,
-        cancel: Option<&CancelToken>,
-    ) -> RequestOutcome<W::Reply> {
-        let deadline = self.wait.deadline;
-        let (shared, request) = (Arc::clone(&self.shared), Arc::clone(&self.request));
+    pub(super) async fn wait(mut self, waits_as: WaiterKind) -> RequestOutcome<W::Reply> {
+        let (deadline, shared, request) = (self.wait.deadline, &self.shared, &self.request);
+        let cancel = self.cancel.as_ref();
         let is_at_once = deadline.is_some_and(|(limit, _)| limit.is_zero());
         let may_wait = !is_at_once && !cancel.is_some_and(CancelToken::is_cancelled);
-        if let Err(error) = waits_as.attend(&shared, may_wait) {
+        if let Err(error) = waits_as.attend(shared, may_wait) {
             let error = LockError::no_keeper(&request.head().source.owner, &error);
             return RequestOutcome::OfTheLock(Err(Box::new(error)));
         }
@@ -348,18 +376,13 @@ impl<K: Send + 'static, V: 'static, W: QueuedWork> KeyedRequest<K, V, W> {
         }
         self.is_queued = false;
         self.wait.keeper_looks = waits_as.ended_by_keeper(deadline);
-        let answered = waits_as.wait(&shared, &request, cancel, self.wait).await;
-        answered.0
+        waits_as.wait(shared, request, cancel, self.wait).await.0
     }
 }
 
 impl<K: Send + 'static, V: 'static> KeyedRequest<K, V, Infallible> {
-    pub(super) async fn wait_for_grant(
-        self,
-        waits_as: WaiterKind,
-        cancel: Option<&CancelToken>,
-    ) -> Result<(), LockError> {
-        match self.wait(waits_as, cancel).await {
+    pub(super) async fn wait_for_grant(self, waits_as: WaiterKind) -> Result<(), LockError> {
+        match self.wait(waits_as).await {
             RequestOutcome::OfTheLock(granted) => granted.map(drop).map_err(|error| *error),
             RequestOutcome::Done(never) => match never {},
             RequestOutcome::Panicked(panic) => panic.resume(),

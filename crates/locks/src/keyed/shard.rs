@@ -1,30 +1,26 @@
-//! The data behind the mutex of one shard: its active keys and its counters.
+//! The data behind the mutex of one shard: its active keys with their holders and waiters, and its
+//! counters.
 //!
 //! Time comes in as an argument and outcomes go out as return values; nothing here sleeps or wakes.
 //! The only code of users that runs here is the comparison of keys with the same hash, before any
 //! change.
 
-use std::borrow::Borrow;
 use std::collections::VecDeque;
-use std::iter;
-use std::sync::Arc;
-use std::time::Duration;
+use std::{iter, mem};
 
-use super::entry::{Active, ActiveKey, Drain, Hold, KeyHolder, KeyedPosition};
-use super::execution::{EndedTask, Joiner};
+use super::execution::EndedTask;
 use super::shards::SHARDS;
-use crate::diagnostics::KEYS;
+use super::*;
 use crate::error::TimeoutEvidence;
-use crate::id::{FencingToken, LockId, OwnerId};
-use crate::key_table::{KeyId, KeyTable};
-use crate::request::{Answer, Requester, Waiter, Waiting};
-use crate::sampling::{HoldStart, Pace, Sampling};
-use crate::time::{Clock, MonotonicTime};
-use crate::wait::Reason;
-use crate::{Grant, LockCounters, LockError, shrink};
+use crate::id::FencingToken;
+use crate::key_table::{KeyEntry, KeyTable};
+use crate::queue::WaitList;
+use crate::request::{Answer, Holder};
+use crate::sampling::{HoldStart, Pace};
+use crate::time::MonotonicTime;
 
 pub(super) struct Shard<K, V> {
-    entries: KeyTable<K, KeyHolder<V>>,
+    pub(super) entries: KeyTable<K, KeyHolder<V>>,
     pub(super) state: ShardState,
 }
 
@@ -44,6 +40,24 @@ pub(super) struct ShardState {
     pub(super) pace: Pace,
     pub(super) counts: LockCounters,
     pub(super) joins: u64,
+}
+
+/// The holder of a key, with the number of its request and the queues of the key. The first waiter
+/// sets these. They are kept until the key is idle, because tickets name positions in them.
+pub(super) type KeyHolder<V> = Holder<Option<Box<KeyQueues<V>>>, u64>;
+
+/// The two queues of a key: requests for the key, and requests for the result of its task. The end
+/// of a task grants the first request of the one, and answers all requests of the other.
+pub(super) struct KeyQueues<V> {
+    pub(super) turns: WaitList<Waiter>,
+    pub(super) joins: WaitList<Waiter<dyn Joiner<V>>>,
+}
+
+/// A wait for all requests of a shard that have a lower number.
+pub(super) struct Drain {
+    pub(super) waiter: Waiter,
+    /// How many of them have not left, and have a higher number than the wait for all before this.
+    pub(super) left: usize,
 }
 
 /// The rest of ending a hold, after the release of the mutex.
@@ -66,12 +80,10 @@ pub(super) struct AnsweredRequests<V> {
 }
 
 impl<K, V> Shard<K, V> {
-    /// The table keeps room for this many keys.
-    const KEPT: usize = 3;
-
     pub(super) fn new(lock: u32, index: usize, sampling: Sampling) -> Self {
         Self {
-            entries: KeyTable::new(Self::KEPT),
+            // It keeps room for this many keys.
+            entries: KeyTable::new(3),
             state: ShardState {
                 lock,
                 number: index as u64,
@@ -86,12 +98,10 @@ impl<K, V> Shard<K, V> {
         }
     }
 
-    // --- Requests ---
-
     /// Grants an idle key to the request, and takes the copy of the key. For an active key, returns
     /// its id.
     #[inline(always)]
-    pub(super) fn try_take<Q>(
+    pub(super) fn try_take<Q: Eq + ?Sized>(
         &mut self,
         hash: u64,
         key: &Q,
@@ -101,16 +111,11 @@ impl<K, V> Shard<K, V> {
     ) -> Result<Hold, KeyId>
     where
         K: Borrow<Q>,
-        Q: Eq + ?Sized,
     {
         let state = &mut self.state;
-        let found = self.entries.find_or_add(
-            hash,
-            copy,
-            |own, _| own.borrow() == key,
-            || Some(state.next_number()),
-            KeyHolder::default,
-        );
+        let is = |own: &K, _: &Option<K>| own.borrow() == key;
+        let (number, vacant) = (|| Some(state.next_number()), KeyHolder::default);
+        let found = self.entries.find_or_add(hash, copy, is, number, vacant);
         let (entry, added) = found.expect("it was added");
         let key @ KeyId { number, .. } = entry.id;
         if !added {
@@ -123,37 +128,11 @@ impl<K, V> Shard<K, V> {
         Ok(Hold { key, number })
     }
 
-    /// Joins the waits for all present requests. `None` when there are none. Refuses a thread that
-    /// has one of them itself.
-    pub(super) fn join_drain(
-        &mut self,
-        request: Arc<dyn Waiting>,
-        requester: &Requester<'_>,
-        now: MonotonicTime,
-    ) -> Result<Option<KeyedPosition>, LockError> {
-        let state = &mut self.state;
-        for entry in self.entries.iter_mut() {
-            entry.state.since.observe(now);
-            Active { entry, state }.refuse_reentry(requester.owner, requester.thread, now)?;
-        }
-        if state.present == 0 {
-            return Ok(None);
-        }
-        let waiter = state.waiter(request, now);
-        let number = waiter.number;
-        let left = state.present - state.waited_for;
-        state.waited_for = state.present;
-        state.drains.push_back(Drain { waiter, left });
-        Ok(Some(KeyedPosition::Drain(number)))
-    }
-
-    // --- Ending ---
-
     /// Ends a hold: grants the key to the next request in the same step, or removes the idle key.
     #[inline(always)]
-    pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> Option<EndedHold<K, V>> {
+    pub(super) fn end(&mut self, hold: Hold, clock: &Clock) -> EndedHold<K, V> {
         let state = &mut self.state;
-        let mut ended = None;
+        let (mut held, mut waited) = (None, None);
         let gone = self.entries.remove_if(hold.key, |entry| {
             let holder = &mut entry.state;
             if holder.grant != hold.number {
@@ -163,12 +142,11 @@ impl<K, V> Shard<K, V> {
             // A waiter has read the clock when its wait began, so the start is known where it
             // matters.
             let measured = holder.since.known().map(|known| (known, clock.now()));
-            let held = measured.map(|((since, weight), now)| (now - since, weight));
+            held = measured.map(|((since, weight), now)| (now - since, weight));
             if let Some((held, _)) = held {
                 state.pace.take_in(held);
             }
             let is_last = state.leave(hold.number);
-            let mut waited = None;
             let mut is_idle = true;
             if is_last || holder.more.is_some() {
                 let now = measured.map_or_else(MonotonicTime::default, |(_, now)| now);
@@ -177,23 +155,15 @@ impl<K, V> Shard<K, V> {
                 waited = Some(answered);
             }
             if is_idle {
-                holder.clear();
+                // The entry is kept without what owns memory.
+                if holder.more.is_some() {
+                    holder.more = None;
+                }
+                holder.source.forget();
             }
-            ended = Some((held, waited));
             is_idle
         });
-        let (held, waited) = ended?;
-        Some(EndedHold { gone, held, waited })
-    }
-
-    // --- Inspection ---
-
-    pub(super) fn find_key<Q>(&self, hash: u64, key: &Q) -> Option<&ActiveKey<K, V>>
-    where
-        K: Borrow<Q>,
-        Q: Eq + ?Sized,
-    {
-        self.entries.find(hash, |own| own.borrow() == key)
+        EndedHold { gone, held, waited }
     }
 
     pub(super) fn active(&mut self, key: KeyId) -> Option<Active<'_, K, V>> {
@@ -201,38 +171,74 @@ impl<K, V> Shard<K, V> {
         let state = &mut self.state;
         Some(Active { entry, state })
     }
+}
 
-    pub(super) fn active_key<Q>(&mut self, hash: u64, key: &Q) -> Option<Active<'_, K, V>>
-    where
-        K: Borrow<Q>,
-        Q: Eq + ?Sized,
-    {
-        let id = self.find_key(hash, key)?.id;
-        self.active(id)
+impl<V> KeyHolder<V> {
+    /// Makes the request the holder. Its source is written in place, see
+    /// [`RequestSource::assign`].
+    #[inline(always)]
+    pub(super) fn begin(&mut self, number: u64, requester: &Requester<'_>, since: HoldStart) {
+        self.grant = number;
+        self.source.assign(requester);
+        self.since = since;
     }
 
-    pub(super) fn entries(&self) -> impl Iterator<Item = &ActiveKey<K, V>> {
-        self.entries.iter()
+    pub(super) fn queues(&mut self) -> &mut KeyQueues<V> {
+        // No request overtakes another.
+        self.more.get_or_insert_with(|| {
+            Box::new(KeyQueues {
+                turns: WaitList::new(0),
+                joins: WaitList::new(0),
+            })
+        })
     }
 
-    /// Visits the first active keys, as [`PrimitiveState::Keyed`](crate::PrimitiveState) has them.
-    pub(super) fn first_keys(&mut self, mut visit: impl FnMut(Active<'_, K, V>)) {
-        let state = &mut self.state;
-        let mut entries: Vec<_> = self.entries.iter_mut().collect();
-        shrink::to_first(&mut entries, KEYS, |it| {
-            (it.state.waiting() == 0, it.state.grant)
-        });
-        for entry in entries {
-            visit(Active { entry, state });
+    pub(super) fn waiting(&self) -> usize {
+        self.more.as_ref().map_or(0, |queues| queues.turns.len())
+    }
+}
+
+/// A key that is held, with its holder and its waiters.
+pub(super) struct Active<'a, K, V> {
+    pub(super) entry: &'a mut KeyEntry<K, KeyHolder<V>>,
+    pub(super) state: &'a mut ShardState,
+}
+
+impl<K, V> Active<'_, K, V> {
+    /// Refuses a request that would wait for its own thread.
+    pub(super) fn refuse_reentry(
+        &mut self,
+        owner: &OwnerId,
+        thread: u64,
+        now: MonotonicTime,
+    ) -> Result<(), LockError> {
+        if thread == 0 || self.entry.state.source.thread != thread {
+            return Ok(());
         }
+        self.state.counts.total_refusals += 1;
+        Err(LockError::Reentrant {
+            owner: owner.clone(),
+            holder: Box::new(self.current(now)),
+        })
     }
 
-    /// Returns the number of active keys, the number of waiting requests, and for how many keys
-    /// there is room.
-    pub(super) fn sizes(&self) -> [usize; 3] {
-        let [active, capacity] = self.entries.sizes();
-        let waiting = self.state.present.saturating_sub(active);
-        [active, waiting, capacity]
+    /// Describes a request that waits. The hold of the holder is measured from here on.
+    pub(super) fn waiter<R: ?Sized>(&mut self, request: Arc<R>, now: MonotonicTime) -> Waiter<R> {
+        self.entry.state.since.observe(now);
+        self.state.waiter(request, now)
+    }
+
+    /// Returns the holder of the key. The hold is measured from here on.
+    pub(super) fn current(&mut self, now: MonotonicTime) -> LockInfo {
+        let holder = &mut self.entry.state;
+        holder.since.observe(now);
+        holder.info_of(self.state.grant(holder.grant), now)
+    }
+
+    pub(super) fn queue(&self, now: MonotonicTime) -> impl Iterator<Item = QueueEntry> {
+        let queues = self.entry.state.more.iter();
+        let turns = queues.flat_map(|queues| queues.turns.iter(None)).zip(1..);
+        turns.map(move |((_, waiter), position)| waiter.entry(self.state.lock, position, now))
     }
 }
 
@@ -296,6 +302,19 @@ impl ShardState {
         answered
     }
 
+    /// Joins the waits for all present requests.
+    pub(super) fn join_drain(
+        &mut self,
+        request: Arc<dyn Waiting>,
+        now: MonotonicTime,
+    ) -> KeyedPosition {
+        let waiter = self.waiter(request, now);
+        let number = waiter.number;
+        let left = self.present - mem::replace(&mut self.waited_for, self.present);
+        self.drains.push_back(Drain { waiter, left });
+        KeyedPosition::Drain(number)
+    }
+
     /// Where the wait for all with this number is, or would be.
     fn find_drain(&self, number: u64) -> Result<usize, usize> {
         self.drains
@@ -355,7 +374,7 @@ impl<K, V> Shard<K, V> {
             // All joined requests are answered together.
             KeyedPosition::Join(key, _) => (key, 1, 0),
             KeyedPosition::Drain(_) => {
-                let first = self.entries().min_by_key(|entry| entry.state.grant)?;
+                let first = self.entries.iter().min_by_key(|entry| entry.state.grant)?;
                 (first.id, ahead, 0)
             }
         };
@@ -364,61 +383,28 @@ impl<K, V> Shard<K, V> {
         let ahead = active.queue(now).take(listed).collect();
         let holder = active.current(now);
         let waiter = self.take_out(waiting_at)?;
+        let evidence = waiter.evidence(self.state.lock, position, holder, now);
+        let evidence = TimeoutEvidence { ahead, ..evidence };
         let counts = &mut self.state.counts;
-        let error = match reason {
-            Reason::Expired(limit) if limit.is_zero() => LockError::WouldBlock {
-                owner: waiter.source().owner.clone(),
-                holder: Box::new(holder),
-                waiting,
-            },
-            _ => {
-                match reason {
-                    Reason::Expired(_) => counts.total_timeouts += 1,
-                    Reason::Cancelled => counts.total_cancellations += 1,
-                }
-                let evidence = waiter.evidence(self.state.lock, position, holder, now);
-                TimeoutEvidence { ahead, ..evidence }.because(reason)
+        match reason {
+            Reason::Expired(limit) if limit.is_zero() => {
+                let (owner, holder) = (evidence.owner, Box::new(evidence.holder));
+                let error = LockError::WouldBlock {
+                    owner,
+                    holder,
+                    waiting,
+                };
+                return Some((waiter.request, Err(Box::new(error))));
             }
-        };
-        Some((waiter.request, Err(Box::new(error))))
-    }
-
-    pub(super) fn each_waiting(&self, mut visit: impl FnMut(KeyedPosition, &dyn Waiting)) {
-        let queues = self.entries().map(|entry| (entry.id, &entry.state.more));
-        for (id, queues) in queues.filter_map(|(id, queues)| Some((id, queues.as_ref()?))) {
-            for (ticket, waiter) in queues.turns.iter(None) {
-                visit(KeyedPosition::Turn(id, ticket), &*waiter.request);
-            }
-            for (ticket, waiter) in queues.joins.iter(None) {
-                visit(KeyedPosition::Join(id, ticket), &*waiter.request);
-            }
+            Reason::Expired(_) => counts.total_timeouts += 1,
+            Reason::Cancelled => counts.total_cancellations += 1,
         }
-        for Drain { waiter, .. } in &self.state.drains {
-            visit(KeyedPosition::Drain(waiter.number), &*waiter.request);
-        }
-    }
-
-    /// Refuses a request that waits already, and waits for its own thread.
-    pub(super) fn refuse_self(
-        &mut self,
-        waiting_at: KeyedPosition,
-        (owner, thread): (&OwnerId, u64),
-        now: MonotonicTime,
-    ) -> Result<(), LockError> {
-        let waits = self.position(waiting_at).is_some();
-        let active = match waiting_at {
-            KeyedPosition::Turn(key, _) | KeyedPosition::Join(key, _) if waits => self.active(key),
-            _ => None,
-        };
-        let refuse = |mut active: Active<'_, K, V>| active.refuse_reentry(owner, thread, now);
-        active
-            .map_or(Ok(()), refuse)
-            .inspect_err(|_| drop(self.take_out(waiting_at)))
+        Some((waiter.request, Err(Box::new(evidence.because(reason)))))
     }
 
     /// Returns the number of requests that must end before this one; `None` when it no longer
     /// waits.
-    fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
+    pub(super) fn position(&self, waiting_at: KeyedPosition) -> Option<usize> {
         let queues = |key| self.entries.get(key)?.state.more.as_ref();
         match waiting_at {
             KeyedPosition::Turn(key, ticket) => queues(key)?.turns.ahead_of(ticket),

@@ -1,26 +1,14 @@
 //! The shards of a keyed lock, and what a request finds there.
 
-use std::borrow::Borrow;
-use std::convert::Infallible;
-use std::hash::{BuildHasher, Hash};
-use std::sync::Arc;
-use std::time::Duration;
+use std::hash::BuildHasher;
 
-use super::KeyedOptions;
-use super::entry::{Hold, KeyedPosition};
-use super::request::{KeyedRequest, Reservation, TurnWait};
-use super::shard::Shard;
+use super::request::TurnWait;
+use super::*;
 use crate::hashing::Secret;
 use crate::id::random_session;
-use crate::keeper::KeeperSlot;
-use crate::key_table::KeyId;
-use crate::request::{Request, Requester};
-use crate::sampling::Sampling;
 use crate::stats::Durations;
-use crate::sync::{Mutex, MutexGuard, rank};
-use crate::time::Clock;
-use crate::wait::{HowToWait, WaitDeadline};
-use crate::{AcquireOptions, LockError};
+use crate::sync::{MutexGuard, rank};
+use crate::wait::HowToWait;
 
 /// Enough that threads seldom meet at one. Two in a model, so that they do meet.
 pub(super) const SHARDS: usize = if cfg!(loom) { 2 } else { 16 };
@@ -67,13 +55,26 @@ impl<K, V> KeyedShards<K, V> {
     /// Returns the hash of a key, and its shard. The bits that select the shard are none of those
     /// by which its table finds the key: the lowest, and the highest seven.
     #[inline(always)]
-    pub(super) fn look_up<Q>(&self, key: &Q) -> (u64, KeyedGuard<'_, K, V>)
+    pub(super) fn look_up<Q: Eq + Hash + ?Sized>(&self, key: &Q) -> (u64, KeyedGuard<'_, K, V>)
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ?Sized,
     {
         let hash = Secret.hash_one(key);
         (hash, self.shards[(hash >> 40) as usize % SHARDS].0.lock())
+    }
+
+    /// Reads a key, if it is active.
+    pub(super) fn read<Q: Eq + Hash + ?Sized, T>(
+        &self,
+        key: &Q,
+        read: impl FnOnce(Active<'_, K, V>) -> T,
+    ) -> Option<T>
+    where
+        K: Borrow<Q>,
+    {
+        let (hash, mut shard) = self.look_up(key);
+        let id = shard.entries.find(hash, |own| own.borrow() == key)?.id;
+        shard.active(id).map(read)
     }
 
     /// Returns the shard that issued this number.
@@ -93,8 +94,6 @@ impl<K, V> KeyedShards<K, V> {
         })
     }
 
-    // --- Waiting ---
-
     pub(super) fn how_to_wait(&self, options: &AcquireOptions) -> HowToWait {
         options.how_to_wait(self.timeout, self.queue_bound, &self.clock)
     }
@@ -103,7 +102,7 @@ impl<K, V> KeyedShards<K, V> {
 impl<K: 'static, V: 'static> KeyedShards<K, V> {
     /// Grants an idle key. For an active one, returns a queue position if the request `waits`.
     #[inline(always)]
-    pub(super) fn ask<Q>(
+    pub(super) fn ask<Q: Eq + Hash + ToOwned<Owned = K> + ?Sized>(
         self: &Arc<Self>,
         key: &Q,
         requester: &Requester<'_>,
@@ -112,7 +111,6 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
     ) -> Result<Option<Reservation<K, V>>, LockError>
     where
         K: Borrow<Q>,
-        Q: Eq + Hash + ToOwned<Owned = K> + ?Sized,
     {
         // The token's mutex is not locked under the shard's.
         let is_cancelled = options.is_cancelled();
@@ -135,7 +133,6 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
             shared: Arc::clone(self),
             hold,
             waits,
-            cancel: options.cancel.clone(),
             thread: requester.thread,
             is_used: false,
         };
@@ -157,26 +154,43 @@ impl<K: 'static, V: 'static> KeyedShards<K, V> {
         active.refuse_reentry(requester.owner, requester.thread, now)?;
         // The timeout begins first: threads that see the request in the queue rely on that.
         let how = self.how_to_wait(options);
-        active.refuse_waiting(requester.owner, how, now)?;
+        let waiting = active.entry.state.waiting();
+        if !how.may_wait(waiting) {
+            let holder = how.is_at_once().then(|| Box::new(active.current(now)));
+            let counts = &mut active.state.counts;
+            return Err(how.refuse(requester.owner, waiting, holder, counts));
+        }
         let request = Arc::new(Request::new(requester, None, None));
-        let (waiting_at, hold) = active.join_queue(request.clone(), now);
+        let waiter: Waiter = active.waiter(request.clone(), now);
+        let number = waiter.number;
+        active.state.present += 1;
+        let turns = &mut active.entry.state.queues().turns;
+        let waiting_at = KeyedPosition::Turn(key, turns.join(Priority::Normal, waiter));
         let spins = active.state.pace.spins(how.limit());
-        let waits = KeyedRequest::new(self, waiting_at, request, spins, how.deadline);
-        Ok((hold, Some(Box::new(waits))))
+        let waits = KeyedRequest::new(self, waiting_at, request, spins);
+        let waits = Box::new(waits.until(how.deadline, options));
+        Ok((Hold { key, number }, Some(waits)))
     }
 
     /// Joins the waits for all present requests. Refuses a thread that has such a request itself.
     pub(super) fn join_drains(
         self: &Arc<Self>,
         requester: &Requester<'_>,
-        deadline: WaitDeadline,
+        options: &AcquireOptions,
     ) -> Result<Vec<KeyedRequest<K, V, Infallible>>, LockError> {
-        let mut queued = Vec::new();
+        let (deadline, mut queued) = (self.how_to_wait(options).deadline, Vec::new());
         for mut shard in self.each().map(Mutex::lock) {
-            let request = Arc::new(Request::new(requester, None, None));
-            let waiting_at = shard.join_drain(request.clone(), requester, self.clock.now())?;
-            let waits = |waiting_at| KeyedRequest::new(self, waiting_at, request, 0, deadline);
-            queued.extend(waiting_at.map(waits));
+            let (Shard { entries, state }, now) = (&mut *shard, self.clock.now());
+            for entry in entries.iter_mut() {
+                entry.state.since.observe(now);
+                Active { entry, state }.refuse_reentry(requester.owner, requester.thread, now)?;
+            }
+            if state.present > 0 {
+                let request = Arc::new(Request::new(requester, None, None));
+                let waiting_at = state.join_drain(request.clone(), now);
+                let waits = KeyedRequest::new(self, waiting_at, request, 0);
+                queued.push(waits.until(deadline, options));
+            }
         }
         Ok(queued)
     }
