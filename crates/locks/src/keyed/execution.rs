@@ -23,9 +23,8 @@ impl<K, V> KeyedShards<K, V> {
     /// Ends a hold. The next request in the queue gets the key in the same step.
     #[inline(always)]
     pub(super) fn end(&self, hold: Hold, ending: Ending<'_, V>) {
-        let mut shard = self.shard_with(hold.key.number);
-        let EndedHold { gone, held, waited } = shard.end(hold, &self.clock);
-        drop(shard);
+        let ended = self.shard_with(hold.key.number).end(hold, &self.clock);
+        let EndedHold { gone, held, waited } = ended;
         if held.is_some() || waited.is_some() {
             self.answer(held, waited, ending);
         }

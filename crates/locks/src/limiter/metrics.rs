@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use crate::sampling::{HoldStart, Sampling};
+use crate::sampling::Sampling;
 use crate::stats::deref_to_counters;
-use crate::time::{Clock, MonotonicTime};
 use crate::{CallSite, DurationSummary, Samples, ThreadInfo, millis};
 
 /// Counters and samples of one key, or of several.
@@ -15,12 +14,12 @@ use crate::{CallSite, DurationSummary, Samples, ThreadInfo, millis};
 pub(super) struct CallMetrics {
     pub(super) counts: LimiterCounters,
     /// The number of calls that ended.
-    ended: u64,
+    pub(super) ended: u64,
     /// Of calls that waited.
-    wait: Samples,
-    latency: Samples,
+    pub(super) wait: Samples,
+    pub(super) latency: Samples,
     /// Decides which of the calls that did not wait are measured.
-    sampling: Sampling,
+    pub(super) sampling: Sampling,
 }
 
 impl CallMetrics {
@@ -31,27 +30,6 @@ impl CallMetrics {
             wait: Samples::default(),
             latency: Samples::default(),
             sampling,
-        }
-    }
-
-    /// Counts a call that is granted without a wait. Returns the time, if the call is measured.
-    #[inline(always)]
-    pub(super) fn begin(&mut self, clock: &Clock) -> HoldStart {
-        self.counts.acquired += 1;
-        self.sampling.measure(|| clock.now())
-    }
-
-    pub(super) fn begin_after(&mut self, waited: Duration) {
-        self.counts.acquired += 1;
-        self.wait.record_wait(waited, &mut self.latency);
-    }
-
-    #[inline(always)]
-    pub(super) fn end(&mut self, began: HoldStart, now: MonotonicTime, cancelled: bool) {
-        self.ended += 1;
-        self.counts.cancelled_running += u64::from(cancelled);
-        if let Some((at, weight)) = began.known() {
-            self.latency.record(now - at, weight);
         }
     }
 

@@ -122,8 +122,8 @@ impl<K: PartialEq> LimiterOptions<K> {
 pub struct Aimd {
     target: Duration,
     pub(super) least: usize,
-    most: usize,
-    start: usize,
+    pub(super) most: usize,
+    pub(super) start: usize,
     backoff: usize,
 }
 
@@ -164,10 +164,6 @@ impl Aimd {
     pub fn backoff(mut self, percent: usize) -> Self {
         self.backoff = percent.clamp(1, 99);
         self
-    }
-
-    pub(super) fn first(&self) -> usize {
-        self.start.clamp(self.least, self.most)
     }
 }
 

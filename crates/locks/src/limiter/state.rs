@@ -78,7 +78,7 @@ impl<K: LimiterKey> LimiterState<K> {
             let (limit, adaptive, sampling) = match rule {
                 KeyLimit::Fixed(limit) => (limit, None, Sampling::new(clock)),
                 KeyLimit::Adaptive(rules) => (
-                    rules.first(),
+                    rules.start.clamp(rules.least, rules.most),
                     Some(Adaptive::new(rules)),
                     Sampling::of_each(),
                 ),
@@ -103,10 +103,9 @@ impl<K: LimiterKey> LimiterState<K> {
 
     /// Returns the most slots that a call may take: the lowest limit.
     pub(super) fn most(&self, key: &K, hash: u64) -> usize {
-        let own = self
-            .find(key, hash)
-            .map_or(self.default_limit, KeyState::least_limit);
-        own.min(self.turns.slots().limit())
+        let own = self.find(key, hash).map(KeyState::least_limit);
+        own.unwrap_or(self.default_limit)
+            .min(self.turns.slots().limit())
     }
 
     /// Takes slots at once, if they are free, no waiting call precedes, and the limit is never
@@ -125,11 +124,9 @@ impl<K: LimiterKey> LimiterState<K> {
             let free = self.turns.is_empty() && self.turns.slots().fits(weight);
             (free && weight <= limit).then(|| next(&mut self.added))
         };
+        let is = |own: &K, key: &Option<K>| Some(own) == key.as_ref();
         let new = || KeyState::new(limit, None);
-        let found =
-            self.keys
-                .find_or_add(hash, key, |own, key| Some(own) == key.as_ref(), number, new);
-        let (entry, _) = found?;
+        let (entry, _) = self.keys.find_or_add(hash, key, is, number, new)?;
         let (key, state) = (entry.id, &mut entry.state);
         if weight > state.least_limit() || !state.queue.try_take(weight) {
             return None;
@@ -139,7 +136,9 @@ impl<K: LimiterKey> LimiterState<K> {
             state.queue.give_back(weight);
             return None;
         }
-        let began = state.metrics(&mut self.others).begin(clock);
+        let metrics = state.metrics(&mut self.others);
+        metrics.counts.acquired += 1;
+        let began = metrics.sampling.measure(|| clock.now());
         Some(state.grant(key, weight, caller, began))
     }
 
@@ -152,10 +151,9 @@ impl<K: LimiterKey> LimiterState<K> {
         call: WaitingCall<K>,
     ) -> CallTicket {
         let number = || Some(next(&mut self.added));
+        let is = |own: &K, key: &Option<K>| Some(own) == key.as_ref();
         let new = || KeyState::new(self.default_limit, None);
-        let found =
-            self.keys
-                .find_or_add(hash, key, |own, key| Some(own) == key.as_ref(), number, new);
+        let found = self.keys.find_or_add(hash, key, is, number, new);
         let (entry, _) = found.expect("it was added");
         let (key, state) = (entry.id, &mut entry.state);
         state.observe(call.since);
@@ -239,7 +237,12 @@ impl<K: LimiterKey> LimiterState<K> {
             true => clock.now(),
             false => MonotonicTime::default(),
         };
-        state.metrics(&mut self.others).end(began, now, cancelled);
+        let metrics = state.metrics(&mut self.others);
+        metrics.ended += 1;
+        metrics.counts.cancelled_running += u64::from(cancelled);
+        if let Some((at, weight)) = began.known() {
+            metrics.latency.record(now - at, weight);
+        }
         let adaptive = state.own.as_mut().and_then(|own| own.adaptive.as_mut());
         if let (Some(adaptive), Some((began, _))) = (adaptive, began.known()) {
             let limit = adaptive.learn([began, now], whole, state.queue.slots());
@@ -290,7 +293,10 @@ impl<K: LimiterKey> LimiterState<K> {
                 continue;
             };
             let metrics = state.metrics(&mut self.others);
-            metrics.begin_after(now - waiter.since);
+            metrics.counts.acquired += 1;
+            metrics
+                .wait
+                .record_wait(now - waiter.since, &mut metrics.latency);
             let began = HoldStart::now(now);
             let granted = state.grant(id, waiter.weight, waiter.caller, began);
             answers.push((waiter.mailbox, Ok(granted)));
