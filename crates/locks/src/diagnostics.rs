@@ -207,7 +207,8 @@ impl Registrable for FifoLock {
 }
 
 impl FifoLock {
-    /// Returns the holders and the waiters, and which wait for which. The lock stays usable.
+    /// Returns the holders and the waiters, and which wait for which. Never blocks; the lock stays
+    /// usable.
     ///
     /// ```
     /// use doclock_locks::FifoLock;

@@ -46,7 +46,8 @@ pub enum LockError {
     /// nodes, and may retry after it has released them.
     #[error("deadlock: {0}")]
     Deadlock(Box<Deadlock>),
-    /// A [`Deadlock`](Self::Deadlock) of two owners that share a node and request it exclusively.
+    /// A [`Deadlock`](Self::Deadlock) of two owners that share a node and request it exclusively,
+    /// where the other request came first.
     #[error("lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
     /// A request for more nodes came from a grant that was released, or revoked for its hold limit.

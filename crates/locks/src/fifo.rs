@@ -299,7 +299,8 @@ impl FifoLock {
         Some(self.0.reports.as_ref()?.reports.clone())
     }
 
-    /// Sets all counters to zero. A hold that began before counts in full when it ends.
+    /// Sets all counters to zero. Holder and queue stay, and a hold that began before counts in
+    /// full when it ends.
     pub fn reset_lock_stats(&self) {
         self.0.step(|state| state.metrics = Recorder::default());
     }

@@ -74,7 +74,8 @@ struct Served {
 }
 
 impl KeeperSlot {
-    /// Lets the keeper serve the queue from now on. Called by each task before it joins the queue.
+    /// Lets the keeper serve the queue from now on, and starts its thread if it does not run.
+    /// Called by each task before it joins the queue.
     pub fn attend<Q: Kept + 'static>(&self, queue: &Arc<Q>, clock: &Clock) -> io::Result<()> {
         if self.0.get().is_none() {
             let id = KEEPER.serve(queue)?;

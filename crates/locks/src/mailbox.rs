@@ -89,7 +89,8 @@ impl<O: Send + 'static> Mailbox<O> {
         }
     }
 
-    /// Wakes the waiter for the wake-up chain, which a thread that slept continues, and no task.
+    /// Wakes the waiter for the wake-up chain, which a thread that slept continues, and no task: it
+    /// may never be polled again.
     pub(super) fn wake_in_chain(&self, note: impl FnOnce()) -> bool {
         let slot = self.slot.lock();
         let rest = slot.rest;
@@ -183,6 +184,7 @@ impl<W: Recipient> TimeListener for ClockListener<W> {
     /// Lets the waiter read its clock, also between its last look and its sleep.
     fn time_advanced(&self) {
         let mailbox = self.0.mailbox();
+        // It may have looked and not slept yet: then it has the mutex.
         drop(mailbox.slot.lock());
         mailbox.changed.notify_one();
     }

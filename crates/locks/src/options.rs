@@ -185,8 +185,8 @@ impl LockOptions {
     ///
     /// Each hold is reported once, but not while its holder waits for more nodes. Every hold is
     /// measured, as with a [timeline](Self::timeline). While requests wait, one thread of the
-    /// process looks for long holds, at the threshold or at most 1/32 of the shortest or 1 ms
-    /// later.
+    /// process looks for long holds: up to 1/32 of the shortest threshold after it, or 1 ms if that
+    /// is more.
     pub fn report_holds(mut self, longer_than: Duration) -> Self {
         self.reports.holds = Some(longer_than);
         self

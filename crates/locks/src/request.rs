@@ -138,6 +138,7 @@ pub trait QueuedWork: Send + 'static {
     fn run(&mut self, grant: Grant) -> Self::Reply;
 
     /// What a thread of the keeper does after the work of a task, which may not be polled again.
+    /// The lock is free then.
     fn after_keeper(&self) -> Option<LeftWork> {
         None
     }

@@ -29,7 +29,8 @@ use crate::time::{Clock, Deadline};
 pub(super) struct LockShared {
     pub(super) word: Word,
     pub(super) state: Mutex<{ rank::LOCK }, LockState>,
-    /// The [packed](PackedDuration) timeout of requests that set none. From here on rarely written.
+    /// The [packed](PackedDuration) timeout of requests that set none, read without the mutex. From
+    /// here on rarely written.
     pub(super) timeout: AtomicU64,
     /// The number of requests that may wait.
     pub(super) queue_bound: usize,
@@ -64,9 +65,7 @@ impl LockShared {
         how: HowToWait,
     ) -> Wait<RequestPosition> {
         let planned = state.next_look;
-        if waits_as == WaiterKind::Task
-            && let Some((_, deadline)) = how.deadline
-        {
+        if let Some(deadline) = waits_as.ended_by_keeper(how.deadline) {
             state.tasks_wait = true;
             state.look_no_later_than(deadline);
         }

@@ -49,7 +49,8 @@ pub(super) type NodeSet = Vec<(Granule, Rights)>;
 pub(super) struct RequestPosition {
     /// The number of its id.
     pub(super) number: u64,
-    /// The number of the wait, of which a guard can have several under the id of its first request.
+    /// The number of the wait, of which a guard can have several under the id of its first request:
+    /// a late withdrawal of one ends no other.
     wait: u64,
     /// Set while it is in the queue of the lock, and not when it waits for nodes.
     ticket: Option<Ticket>,
@@ -198,7 +199,8 @@ impl LockState {
             };
         }
         let hold = &self.holder;
-        // If no thread has looked since the hold began, its end needs no mutex.
+        // If no thread has looked since the hold began, no request waits and the lock is open: its
+        // end needs no mutex.
         let pinned = hold.since.is_known();
         HeldWord::by(hold.grant.number, hold.source.transaction, pinned)
     }

@@ -26,7 +26,8 @@ pub struct LockCounters {
     pub total_releases: u64,
     /// The number of requests that timed out.
     pub total_timeouts: u64,
-    /// The number of requests that a token cancelled or refused, or whose future was dropped.
+    /// The number of requests that a token cancelled or refused, or whose future was dropped while
+    /// it waited.
     pub total_cancellations: u64,
     /// The number of requests that a full queue rejected.
     pub total_rejections: u64,

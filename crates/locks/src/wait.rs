@@ -33,7 +33,8 @@ pub trait WaitQueue: Send + Sync + 'static {
 
     fn clock(&self) -> &Clock;
 
-    /// Removes a request from the queue and fails it. Does nothing when that wait is over.
+    /// Removes a request from the queue and fails it. Does nothing when that wait is over: then the
+    /// request has its outcome, or is about to get it.
     fn withdraw(&self, ticket: Self::Ticket, reason: Reason);
 
     fn keeper(&self) -> &KeeperSlot;

@@ -15,7 +15,8 @@ pub(crate) struct LockWait {
     pub(super) part: CapacityPart,
     /// The requested nodes, while the request is in the queue of the lock.
     pub(super) nodes: Option<Box<NodeSet>>,
-    /// The cause for which the wait, or another one, was reported: the number of a request.
+    /// The cause for which the wait, or another one, was reported: the number of a request, or
+    /// zero.
     pub(super) reported_for: Cell<u64>,
 }
 
