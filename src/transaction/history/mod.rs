@@ -346,12 +346,10 @@ impl History {
                 } else {
                     self.end_entry();
                 }
-                self.entries += 1;
                 let mut entry = HistoryEntry::new(unit, typed, at, inverses, result);
-                entry.number = self.entries;
                 entry.name = name;
                 entry.open = open;
-                self.undo.push_back(Arc::new(entry));
+                self.push(Direction::Undo, entry);
                 HistoryEventKind::Added
             }
             EntryPlace::Topmost { name, open } => {
@@ -398,6 +396,14 @@ impl History {
         });
         self.redo = kept;
         self.gone.extend::<Stack>(gone);
+    }
+
+    /// Adds an entry on top of a stack. It gets the next number, also if it was in the other stack.
+    #[inline(always)]
+    fn push(&mut self, direction: Direction, mut entry: HistoryEntry) {
+        self.entries += 1;
+        entry.number = self.entries;
+        self.stack_mut(direction).push_back(Arc::new(entry));
     }
 
     /// Keeps the limit of a stack.
@@ -480,8 +486,6 @@ impl History {
         };
         self.end_entry();
         let mut opposite = HistoryEntry::clone(&entry);
-        self.entries += 1;
-        opposite.number = self.entries;
         opposite.open = false;
         opposite.refused = None;
         if let Some(version) = version {
@@ -500,7 +504,7 @@ impl History {
             Direction::Redo => Direction::Undo,
         };
         let name = opposite.name.clone();
-        self.stack_mut(other).push_back(Arc::new(opposite));
+        self.push(other, opposite);
         self.drop_oldest(other);
         let kind = match direction {
             Direction::Undo => HistoryEventKind::Undone,
@@ -522,8 +526,7 @@ impl History {
     }
 }
 
-/// Where the entry with this number is. Their numbers rise in each stack: an entry that is added
-/// gets the next number, also when it comes from the other stack.
+/// Where the entry with this number is. The numbers rise in each stack ([`History::push`]).
 fn position(stack: &Stack, number: u64) -> Option<usize> {
     let found = stack.binary_search_by(|it| {
         step();

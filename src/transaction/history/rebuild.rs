@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use smallvec::smallvec;
 
-use super::{History, HistoryEntry, HistoryEventKind, HistoryOptions};
+use super::{Direction, History, HistoryEntry, HistoryEventKind, HistoryOptions};
 use crate::document::{SilentReversal, Typed};
 use crate::id::OwnerId;
 use crate::store::{CommitRecord, DataStore, FollowerId, KeptHistory};
@@ -61,7 +61,7 @@ impl History {
                 continue;
             };
             let (typed, now) = (Typed::of(&commit.changes), store.monotonic());
-            let mut entry = HistoryEntry::new(Arc::clone(unit), typed, now, Vec::new(), commit);
+            let entry = HistoryEntry::new(Arc::clone(unit), typed, now, Vec::new(), commit);
             let later = silent.clone().filter(|it| it.is_redo);
             history.redo.retain(|it| {
                 reversed.contains(&it.versions[..])
@@ -72,11 +72,7 @@ impl History {
                 Some(top) if before.is_some() && top.versions.last() == before => {
                     Arc::make_mut(top).join(entry, false);
                 }
-                _ => {
-                    history.entries += 1;
-                    entry.number = history.entries;
-                    history.undo.push_back(Arc::new(entry));
-                }
+                _ => history.push(Direction::Undo, entry),
             }
             while history.undo.len() > history.options.limit {
                 history.gone.extend(history.undo.pop_front());
@@ -90,14 +86,13 @@ impl History {
     fn follow_silent(&mut self, reversal: &SilentReversal) {
         let is_it = |entry: &Arc<HistoryEntry>| reversal.units.contains(&entry.made);
         let (from, to) = match reversal.is_redo {
-            true => (&mut self.redo, &mut self.undo),
-            false => (&mut self.undo, &mut self.redo),
+            true => (Direction::Redo, Direction::Undo),
+            false => (Direction::Undo, Direction::Redo),
         };
+        let from = self.stack_mut(from);
         let at = from.iter().rposition(is_it);
-        if let Some(mut entry) = at.and_then(|at| from.remove(at)) {
-            self.entries += 1;
-            Arc::make_mut(&mut entry).number = self.entries;
-            to.push_back(entry);
+        if let Some(entry) = at.and_then(|at| from.remove(at)) {
+            self.push(to, Arc::unwrap_or_clone(entry));
         }
     }
 
@@ -112,19 +107,18 @@ impl History {
             stack.remove(at)
         });
         let found: Option<Arc<HistoryEntry>> = { found }.next();
-        let (Some(mut entry), Some(is_redo)) = (found, record.is_redo()) else {
+        let (Some(entry), Some(is_redo)) = (found, record.is_redo()) else {
             return false;
         };
         let added = record.reversed.as_ref().and_then(|it| it.added.as_ref());
-        let changed = Arc::make_mut(&mut entry);
-        changed.versions = smallvec![version];
-        self.entries += 1;
-        changed.number = self.entries;
-        changed.added[usize::from(is_redo)].extend(added.map(|(unit, _)| Arc::clone(unit)));
-        match is_redo {
-            true => self.undo.push_back(entry),
-            false => self.redo.push_back(entry),
-        }
+        let mut entry = Arc::unwrap_or_clone(entry);
+        entry.versions = smallvec![version];
+        entry.added[usize::from(is_redo)].extend(added.map(|(unit, _)| Arc::clone(unit)));
+        let to = match is_redo {
+            true => Direction::Undo,
+            false => Direction::Redo,
+        };
+        self.push(to, entry);
         true
     }
 

@@ -339,14 +339,19 @@ fn undo_04_the_first_place_is_found_in_one_pass_over_the_changes() {
     });
 }
 
+/// Each of its commits is an entry, and its undo passes those without an effect.
+fn editor_of_many_entries() -> Editor {
+    let options = HistoryOptions::new().limit(usize::MAX);
+    let options = options.group_interval(Duration::ZERO);
+    let ann = Editor::new(DataStore::new(), "ann");
+    ann.with_history(options.undo_next_effective(true))
+}
+
 /// Each one was searched behind all entries of other names.
 #[test]
 fn undo_06_entries_of_a_name_are_found_among_the_others() {
     grows_evenly_from(SIZE / 5, "entries of a name without an effect", |size| {
-        let options = HistoryOptions::new().limit(usize::MAX);
-        let options = options.group_interval(Duration::ZERO);
-        let ann = Editor::new(DataStore::new(), "ann");
-        let ann = ann.with_history(options.undo_next_effective(true));
+        let ann = editor_of_many_entries();
         let texts = ["t", "u", "v"].map(|id| text_node("text", "").with_id(id));
         ann.execute(create(element("page", texts))).unwrap();
         let of_form = |text: &str| {
@@ -373,10 +378,7 @@ fn undo_06_entries_of_a_name_are_found_among_the_others() {
 #[test]
 fn undo_03_entries_without_an_effect_are_passed_one_by_one() {
     grows_evenly_from(SIZE / 5, "entries without an effect", |size| {
-        let options = HistoryOptions::new().limit(usize::MAX);
-        let options = options.group_interval(Duration::ZERO);
-        let ann = Editor::new(DataStore::new(), "ann");
-        let ann = ann.with_history(options.undo_next_effective(true));
+        let ann = editor_of_many_entries();
         let text = text_node("text", "").with_id("t");
         ann.execute(create(element("page", [text]))).unwrap();
         for _ in 0..size {
