@@ -252,6 +252,59 @@ fn undo_03_a_wrapper_goes_past_what_never_comes_back() {
     }
 }
 
+/// Cat has undone a split and a join of its halves when Ann splits the item in the same place. Then
+/// Cat redoes the split, so the half of Cat is between those of Ann. Returns the two right halves.
+fn split_twice(cat: &Editor, ann: &Editor, is_recorded: bool) -> [String; 2] {
+    let store = cat.store();
+    let act = |editor: &Editor, operation: Operation| {
+        run(editor, operation);
+        if is_recorded {
+            record(store);
+        }
+    };
+    let second = || common::children(&store.snapshot(), "list")[1].to_string();
+    act(cat, splits("def", 1));
+    let half = second();
+    act(cat, joins("def", &half));
+    cat.undo().commit().unwrap();
+    cat.undo().commit().unwrap();
+    act(ann, splits("def", 1));
+    let other = second();
+    cat.redo().commit().unwrap();
+    [half, other]
+}
+
+#[test]
+fn undo_03_the_undo_of_a_join_leaves_the_text_in_the_half_of_another_split() {
+    for is_recorded in [false, true] {
+        let ([cat, ann], store) = editors_of(["cat", "ann"], &["def"]);
+        let [half, other] = split_twice(&cat, &ann, is_recorded);
+        let apart = format!("def=d {half}= {other}=ef");
+        assert_eq!(shown(&store), apart, "recorded: {is_recorded}");
+        cat.redo().commit().unwrap();
+        let joined = format!("def=d {other}=ef");
+        assert_eq!(shown(&store), joined, "recorded: {is_recorded}");
+        cat.undo().commit().unwrap();
+        assert_eq!(shown(&store), apart, "recorded: {is_recorded}");
+    }
+}
+
+#[test]
+fn undo_03_a_redone_join_leaves_its_text_before_the_half_of_another_split() {
+    for is_recorded in [false, true] {
+        let ([cat, ann], store) = editors_of(["cat", "ann"], &["def"]);
+        let [half, other] = split_twice(&cat, &ann, is_recorded);
+        run(&ann, insert_text(0, "x").on(half.as_str()));
+        let apart = format!("def=d {half}=x {other}=ef");
+        assert_eq!(shown(&store), apart, "recorded: {is_recorded}");
+        cat.redo().commit().unwrap();
+        let joined = format!("def=dx {other}=ef");
+        assert_eq!(shown(&store), joined, "recorded: {is_recorded}");
+        cat.undo().commit().unwrap();
+        assert_eq!(shown(&store), apart, "recorded: {is_recorded}");
+    }
+}
+
 /// The items of the first list with their texts.
 fn shown(store: &DataStore) -> String {
     shown_in(store, "list")

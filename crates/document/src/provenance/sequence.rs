@@ -272,16 +272,20 @@ impl<I: Item> Sequence<I> {
     /// Where something is inserted, or the sequence divided, among items without a width at an
     /// offset: behind the tombstones that are there, and before the carets behind these. Splits and
     /// joins that are undone do not count, so it does not matter whether they are still recorded.
-    /// Those in effect are not passed.
+    /// Those in effect are not passed. An undone join of a half stays beside its undone split: it
+    /// leads to the node before the half.
     pub(super) fn gap_in(&self, gap: &Range<usize>, state: impl Fn(EdgeAt) -> EdgeState) -> usize {
         let mut within: SmallVec<[EdgeAt; 2]> = SmallVec::new();
-        let mut found = gap.start;
+        let (mut found, mut half) = (gap.start, None);
         for index in gap.clone() {
             let item = &self.items[index];
             if let Some(edge) = item.edge() {
                 within.push(edge);
                 match state(edge) {
-                    EdgeState::UndoneSplit => found = index + 1,
+                    EdgeState::UndoneSplit => (found, half) = (index + 1, Some(edge.node)),
+                    EdgeState::UndoneJoin if found == index && half == Some(edge.node) => {
+                        found = index + 1;
+                    }
                     EdgeState::UndoneJoin => {}
                     EdgeState::InEffect => break,
                 }
