@@ -2,11 +2,12 @@
 
 use std::time::Duration;
 
+use super::budget::grows_evenly;
 use crate::dsl::*;
 use crate::history::HistoryOptions;
 use crate::steps::counted;
 use crate::{
-    DataStore, Editor, Snapshot, StoreOptions,
+    DataStore, Editor, Snapshot, StoreOptions, TransactionManager,
     document::{Limit, Limits, Mark},
     schema::{MarkType, NodeType, Schema},
     transaction::{NodeOperation, Operation},
@@ -107,5 +108,26 @@ fn an_operation_on_lines_reads_the_marks_around_each_line_a_few_times() {
             let most = LINES * (60 + 6 * size);
             assert!(steps <= most, "{what} in {size} marks: {steps} steps");
         }
+    }
+}
+
+/// All marks over each stretch between two edges were read, to find those that are removed there.
+#[test]
+fn the_marks_of_nested_marks_are_removed_one_by_one() {
+    let operations: [(&str, NodeOperation); 2] = [
+        ("clearFormatting", clear_formatting(5..)),
+        ("removeMark", remove_mark("link", 5..)),
+    ];
+    for (what, operation) in operations {
+        grows_evenly(what, |size| {
+            let mark = |nth: usize| {
+                Mark::new("link", nth..3 * size - nth).with_attributes([("href", nth.into())])
+            };
+            let text = text_node("x", "abc".repeat(size)).with_marks((0..size).map(mark));
+            let manager = TransactionManager::new(DataStore::new());
+            manager.execute([create(text.with_id("t"))]).unwrap();
+            let operation = operation.clone().on("t");
+            move || drop(manager.execute([operation]).unwrap())
+        });
     }
 }
