@@ -500,12 +500,13 @@ impl Budget {
                 self.steps((removed.len() + inserted.len()) / cost::BYTES)?;
                 if let Some(node) = node {
                     let over = *at..at.saturating_add(gone);
-                    let near = node.marks.touching(&over);
+                    let near = node.marks.near(&over);
                     let read = cost::BESIDE * (1 + near.len());
                     self.steps(read.min(node.marks.len()))?;
                     // Those that the removed characters have are also copied and sorted.
                     if gone > 0 {
-                        self.steps(2 * cost::marks(&near))?;
+                        let near = near.into_iter().map(|(mark, _)| mark);
+                        self.steps(2 * cost::marks(near))?;
                     }
                 }
                 let added = marks.as_ref().map(|marks| &marks.added);

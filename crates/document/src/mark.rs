@@ -270,7 +270,8 @@ impl Marks {
         let at_seam = shifted.partition_point(|mark| mark.bounds().start == len);
         let become_one = || {
             let ending = self.near(&(len..len));
-            any_differ_only_in_range(ending.iter(), shifted.iter().take(at_seam))
+            let ending = ending.into_iter().map(|(mark, _)| mark);
+            any_differ_only_in_range(ending, shifted.iter().take(at_seam))
         };
         if at_seam > 0 && become_one() {
             shifted.extend(self.iter().cloned());
@@ -331,26 +332,45 @@ impl Marks {
         changed
     }
 
-    /// The parts of the marks within `range`, relative to its start.
-    pub(super) fn within(&self, range: &Range<usize>) -> Vec<Mark> {
-        let inside = |mark: &Mark| {
-            let Range { start, end } = mark.bounds();
-            let (start, end) = (start.max(range.start), end.min(range.end));
+    /// The parts of the marks within `range`, relative to its start. Equal marks stay apart.
+    pub(super) fn within(&self, range: &Range<usize>) -> Self {
+        let inside = |(mark, place): (&Mark, Range<usize>)| {
+            let (start, end) = (place.start.max(range.start), place.end.min(range.end));
             (start < end).then(|| mark.over(start - range.start..end - range.start))
         };
-        self.near(range).iter().filter_map(inside).collect()
+        let mut parts: Vec<Mark> = self.near(range).into_iter().filter_map(inside).collect();
+        parts.sort_by(Mark::order);
+        Self::in_order(parts)
     }
 
-    /// The marks over characters of a range, or next to it.
-    fn near(&self, range: &Range<usize>) -> Vec<Mark> {
+    /// The marks over characters of a range, or next to it, each with its own range: in a tree, a
+    /// mark has another one.
+    pub(super) fn near(&self, range: &Range<usize>) -> Vec<(&Mark, Range<usize>)> {
         let list = self.0.as_ref();
-        list.map_or_else(Vec::new, |list| list.touching(range))
+        list.map_or_else(Vec::new, |list| list.near(range))
+    }
+
+    /// Copies those of the marks near a range whose ranges are chosen.
+    fn chosen_near(
+        &self,
+        range: &Range<usize>,
+        is_chosen: impl Fn(&Range<usize>) -> bool,
+    ) -> Vec<Mark> {
+        let near = self.near(range).into_iter();
+        let chosen = near.filter(|(_, place)| is_chosen(place));
+        chosen.map(|(mark, place)| mark.over(place)).collect()
     }
 
     /// The marks over characters of a range, or next to it. Of many marks, others are not read.
     #[doc(hidden)]
     pub fn touching(&self, range: &Range<usize>) -> Self {
-        Self::in_order(self.near(range))
+        Self::in_order(self.chosen_near(range, |_| true))
+    }
+
+    /// The marks over characters of a range.
+    pub(super) fn overlapping(&self, range: &Range<usize>) -> Self {
+        let overlaps = |place: &Range<usize>| place.start < range.end && range.start < place.end;
+        Self::in_order(self.chosen_near(range, overlaps))
     }
 
     /// The tree, to change so many marks, if that costs less than a new list.

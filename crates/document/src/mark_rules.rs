@@ -163,10 +163,18 @@ impl<'s> MarkRules<'s> {
         range: &Range<usize>,
         are: impl Fn(&Mark) -> bool,
     ) -> Vec<Mark> {
-        let of_node = NodeMarks::new(self, node);
-        let is_gone = |nth: &usize| are(of_node.marks[*nth]) && !of_node.leaves[*nth];
-        let marks = node.marks();
-        marks.cut(range, |_, on| on.iter().copied().filter(is_gone).collect())
+        let NodeMarks { marks, leaves, .. } = NodeMarks::new(self, node);
+        // Whether a mark goes does not depend on the others, so they are not read again for each.
+        let left = marks.into_iter().zip(leaves).flat_map(|(mark, is_leaf)| {
+            let Range { start, end } = mark.bounds();
+            let parts = match !is_leaf && are(mark) {
+                true => [start..end.min(range.start), start.max(range.end)..end],
+                false => [start..end, end..end],
+            };
+            let parts = parts.into_iter().filter(|part| !part.is_empty());
+            parts.map(|part| mark.over(part))
+        });
+        left.collect()
     }
 
     /// How far the characters that may have a mark have it.

@@ -296,8 +296,8 @@ impl Overlay {
         Ok(())
     }
 
-    /// Splices a text: now, or in the next version. Returns the marks of the characters that are
-    /// removed, if they have any.
+    /// Splices a text: now, or in the next version. Returns the marks over the characters that are
+    /// removed, if there are any.
     fn splice_text(
         &mut self,
         source: ChangeSource,
@@ -707,7 +707,7 @@ fn unchecked(_: &Node) -> Result<(), EditError> {
 }
 
 /// The removed text is there, and without a change of the marks they all follow from the splice.
-/// Returns the marks after that change, and those of the removed characters, if they have any.
+/// Returns the marks after that change, and those over the removed characters, if there are any.
 fn check_splice(
     source: ChangeSource,
     node: &Node,
@@ -731,9 +731,8 @@ fn check_splice(
     if splice.range.is_empty() || node.marks.is_empty() {
         return Ok((changed, None));
     }
-    let gone = node.marks.within(&splice.range);
-    let gone = (!gone.is_empty()).then(|| Marks::sorted(gone));
-    Ok((changed, gone))
+    let gone = node.marks.overlapping(&splice.range);
+    Ok((changed, (!gone.is_empty()).then_some(gone)))
 }
 
 fn expect(holds: bool, id: &NodeId, aspect: &'static str) -> Result<(), EditError> {

@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
+use super::budget::grows_evenly;
 use crate::dsl::*;
 use crate::history::HistoryOptions;
 use crate::steps::counted;
 use crate::{
-    Editor, Snapshot, StoreOptions,
+    DataStore, Editor, Snapshot, StoreOptions, TransactionManager,
     document::{Limit, Limits, Mark},
     schema::{MarkType, NodeType, Schema},
-    transaction::Operation,
+    transaction::{NodeOperation, Operation},
 };
 
 /// The steps of a keystroke beside any number of marks.
@@ -76,5 +77,57 @@ fn a_keystroke_reads_few_of_many_marks() {
                 assert!(last.into_iter().max() < Some(MOST), "{what}: {last:?}");
             }
         }
+    }
+}
+
+/// Each removed piece of text copied the marks around it twice, and sorted them.
+#[test]
+fn an_operation_on_lines_reads_the_marks_around_each_line_a_few_times() {
+    const LINES: usize = 50;
+    let operations: [(&str, NodeOperation); 3] = [
+        ("indentText", indent_text("  ", ..)),
+        ("outdentText", outdent_text("  ", ..)),
+        ("replacePattern", replace_pattern("  ", "-")),
+    ];
+    for size in [100, 1_000] {
+        let text = "  words of a line\n".repeat(LINES);
+        let len = text.chars().count();
+        // They are nested, and all lines but the outermost ones are in all of them.
+        let mark = |nth: usize| {
+            let inset = 20 * nth / size;
+            Mark::new("link", inset..len - inset).with_attributes([("href", nth.into())])
+        };
+        let marks: Vec<Mark> = (0..size).map(mark).collect();
+        for (what, operation) in &operations {
+            let text = text_node("x", text.as_str()).with_marks(marks.clone());
+            let editor = Editor::new(DataStore::new(), "ann");
+            editor.execute([create(text.with_id("t"))]).unwrap();
+            let operation = operation.clone().on("t");
+            let steps = counted(|| drop(editor.execute([operation]).unwrap())).1;
+            println!("{what} on {LINES} lines in {size} marks: {steps} steps");
+            let most = LINES * (60 + 6 * size);
+            assert!(steps <= most, "{what} in {size} marks: {steps} steps");
+        }
+    }
+}
+
+/// All marks over each stretch between two edges were read, to find those that are removed there.
+#[test]
+fn the_marks_of_nested_marks_are_removed_one_by_one() {
+    let operations: [(&str, NodeOperation); 2] = [
+        ("clearFormatting", clear_formatting(5..)),
+        ("removeMark", remove_mark("link", 5..)),
+    ];
+    for (what, operation) in operations {
+        grows_evenly(what, |size| {
+            let mark = |nth: usize| {
+                Mark::new("link", nth..3 * size - nth).with_attributes([("href", nth.into())])
+            };
+            let text = text_node("x", "abc".repeat(size)).with_marks((0..size).map(mark));
+            let manager = TransactionManager::new(DataStore::new());
+            manager.execute([create(text.with_id("t"))]).unwrap();
+            let operation = operation.clone().on("t");
+            move || drop(manager.execute([operation]).unwrap())
+        });
     }
 }

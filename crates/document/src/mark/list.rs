@@ -132,15 +132,16 @@ impl List {
         }
     }
 
-    /// The marks over characters of a range, or next to it.
-    pub(super) fn touching(&self, range: &Range<usize>) -> Vec<Mark> {
+    /// The marks over characters of a range, or next to it, each with its own range.
+    pub(super) fn near(&self, range: &Range<usize>) -> Vec<(&Mark, Range<usize>)> {
         let mut found = Vec::new();
         match self.tree() {
-            Some(tree) => tree.visit(0, range, &mut |mark, place| found.push(mark.over(place))),
+            Some(tree) => tree.visit(0, range, &mut |mark, place| found.push((mark, place))),
             None => {
                 let marks = self.as_slice();
                 steps(marks.len());
-                found.extend(marks.iter().filter(|mark| mark.meets(range)).cloned());
+                let near = marks.iter().filter(|mark| mark.meets(range));
+                found.extend(near.map(|mark| (mark, mark.bounds())));
             }
         }
         found

@@ -78,10 +78,10 @@ impl TextSplice {
     }
 
     /// Whether removed characters were all between two marks that become one.
-    fn joins(&self, near: &[Mark]) -> bool {
+    fn joins(&self, concerned: &[Mark]) -> bool {
         let Range { start, end } = self.range;
-        let before = near.iter().filter(|mark| mark.bounds().end == start);
-        let behind = near.iter().filter(|mark| mark.bounds().start == end);
+        let before = concerned.iter().filter(|mark| mark.bounds().end == start);
+        let behind = concerned.iter().filter(|mark| mark.bounds().start == end);
         self.inserted == 0 && start < end && any_differ_only_in_range(before, behind)
     }
 
@@ -118,10 +118,11 @@ impl TextSplice {
         places.reduce(|one, other| one.start.min(other.start)..one.end.max(other.end))
     }
 
-    /// Whether a mark begins or ends at the seam: it may be joined with another.
-    fn closes_at(&self, mark: &Mark) -> bool {
-        let mark = mark.bounds();
-        self.inserted == 0 && (mark.end == self.range.start || mark.start == self.range.end)
+    /// Whether a mark over a range does not follow, or begins or ends at the seam: there it may be
+    /// joined with another.
+    fn concerns(&self, mark: &Range<usize>) -> bool {
+        let is_at_seam = mark.end == self.range.start || mark.start == self.range.end;
+        !self.keeps_over(mark) || self.inserted == 0 && is_at_seam
     }
 }
 
@@ -131,8 +132,8 @@ impl Marks {
         if self.is_empty() || splice.range.is_empty() {
             return true;
         }
-        let near = self.near(&splice.range);
-        near.iter().all(|mark| splice.keeps(mark)) && !splice.joins(&near)
+        let concerned = self.chosen_near(&splice.range, |mark| splice.concerns(mark));
+        concerned.iter().all(|mark| splice.keeps(mark)) && !splice.joins(&concerned)
     }
 
     /// Makes all marks follow a splice.
@@ -150,11 +151,9 @@ impl Marks {
         if self.is_empty() || splice.range.is_empty() {
             return None;
         }
-        let concerned = |mark: &Mark| !splice.keeps(mark) || splice.closes_at(mark);
-        let near = self.near(&splice.range);
-        let concerned = near.into_iter().filter(concerned);
+        let concerned = self.chosen_near(&splice.range, |mark| splice.concerns(mark));
         let (kept, mut gone): (Vec<Mark>, Vec<Mark>) =
-            concerned.partition(|mark| splice.keeps(mark));
+            concerned.into_iter().partition(|mark| splice.keeps(mark));
         let kept: Vec<Mark> = kept
             .iter()
             .map(|mark| mark.over(splice.follow(&mark.bounds())))

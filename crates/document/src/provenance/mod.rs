@@ -89,7 +89,7 @@ pub struct ChangeDetail {
 
 #[derive(Clone, Debug)]
 pub enum Detail {
-    /// The marks of the characters that it removed, relative to them.
+    /// The marks over the characters that it removed, as they were in the text before it.
     RemovedMarks(Marks),
     /// The lengths of text and children of the node that it joined to another.
     Joined([usize; 2]),

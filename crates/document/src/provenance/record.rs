@@ -173,13 +173,14 @@ impl Record {
 
     // --- Recording ---
 
-    /// Records that a range was removed, which has this text.
+    /// Records that a range was removed, which has this text. In the text before, it began at the
+    /// offset, and had those of the marks that are over it.
     pub(super) fn hide_text(
         &mut self,
         range: Range<usize>,
         removed: &str,
         by: StepTag,
-        marks: Option<&Marks>,
+        marks: Option<(usize, &Marks)>,
     ) {
         if range.is_empty() {
             return;
@@ -196,12 +197,13 @@ impl Record {
                 continue;
             }
             let text = letters.by_ref().take(chars.len).collect();
-            let within = reached..reached + chars.len;
-            let marks = marks.map_or(Marks::default(), |it| Marks::sorted(it.within(&within)));
+            let end = reached + chars.len;
+            let marks = marks.map(|(at, marks)| marks.within(&(at + reached..at + end)));
+            let marks = marks.unwrap_or_default();
             let later = chars.later_mut();
             later.hidden = Some(Hidden { text, marks });
             later.gone.push(by);
-            reached = within.end;
+            reached = end;
         }
     }
 

@@ -176,7 +176,7 @@ impl Provenance {
                         by => by,
                     };
                     let marks = match detail {
-                        Some(Detail::RemovedMarks(marks)) => Some(marks),
+                        Some(Detail::RemovedMarks(marks)) => Some((*at, marks)),
                         _ => None,
                     };
                     // What replaces characters comes before them.

@@ -791,7 +791,7 @@ impl Chars {
     /// Takes them out of a text in which they are.
     pub(super) fn hide(&mut self, node: &Node, within: Range<usize>) {
         let text = node.text.slice(within.clone()).unwrap_or_default();
-        let marks = Marks::sorted(node.marks.within(&within));
+        let marks = node.marks.within(&within);
         self.later_mut().hidden = Some(Hidden { text, marks });
     }
 
