@@ -24,9 +24,14 @@ use crate::lock::{
 };
 
 impl Tree for DataStore {
-    fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId)) {
+    fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId)) -> u64 {
         let snapshot = self.snapshot();
         snapshot.ancestors(id).for_each(|node| visit(node.id()));
+        snapshot.version()
+    }
+
+    fn version(&self) -> u64 {
+        self.version()
     }
 }
 
@@ -41,10 +46,10 @@ impl DataStore {
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
         let requester = options.requester(&owner, call_site, true);
-        let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
+        let nodes = OnNodes::new(&scope);
         let lock = &self.0.lock;
         let grant = lock.grant_nodes(&requester, &options, scope, self)?;
-        Ok(self.begin_on_granted(grant, owner, nodes, (options, thread, call_site)))
+        Ok(self.begin_on_granted(grant, owner, nodes, (options, call_site)))
     }
 
     pub(super) async fn begin_on_observed(
@@ -77,11 +82,11 @@ impl DataStore {
             WaiterKind::Task => options.unbound(),
         };
         let requester = options.requester(&owner, call_site, true);
-        let (thread, nodes) = (requester.thread, OnNodes::new(&scope));
+        let nodes = OnNodes::new(&scope);
         let lock = &self.0.lock;
         let asked = lock.grant_nodes_as(waits_as, &requester, &options, scope, self);
         let grant = asked.await?;
-        Ok(self.begin_on_granted(grant, owner, nodes, (options, thread, call_site)))
+        Ok(self.begin_on_granted(grant, owner, nodes, (options, call_site)))
     }
 
     fn begin_on_granted(
@@ -89,14 +94,12 @@ impl DataStore {
         grant: Grant,
         owner: OwnerId,
         nodes: OnNodes,
-        (options, thread, call_site): (AcquireOptions, u64, &'static Location<'static>),
+        (options, call_site): (AcquireOptions, &'static Location<'static>),
     ) -> Transaction {
         let locking = NodeLocking {
             store: self.clone(),
-            owner: owner.clone(),
             grant,
             options,
-            thread,
             call_site,
         };
         let nodes = Some(Box::new(nodes.locking_by(locking)));
@@ -409,10 +412,8 @@ impl LockRequest for MoreNodes<'_> {
         let Self { guard, scope } = self;
         let store = &guard.store;
         let lock = &store.0.lock;
-        let source = lock.source_of(guard.grant)?;
-        let requester = source.requester();
         let (waits_as, options) = (context.waits_as, &context.options);
-        let asked = lock.extend_nodes(waits_as, guard.grant, &requester, options, &scope, store);
+        let asked = lock.extend_nodes(waits_as, guard.grant, options, &scope, store);
         guard.grant = asked.await?;
         Ok(())
     }

@@ -5,7 +5,7 @@ use std::collections::hash_map::Entry;
 use std::hash::{BuildHasherDefault, Hasher};
 
 /// Identifies a key while it stays in the table. Numbers are not reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KeyId {
     pub hash: u64,
     pub number: u64,
@@ -13,13 +13,14 @@ pub struct KeyId {
 
 /// Keys by their secret hash. Keys are compared only if their hashes are equal, and before any
 /// change: that is code of users.
-pub struct KeyTable<K, S> {
+///
+/// It always keeps room for `KEPT` keys, once it had it, and the memory of `SPARES` keys.
+pub struct KeyTable<K, S, const KEPT: usize, const SPARES: usize> {
     entries: Entries<K, S>,
     /// Other keys with the hash of one of the entries.
     collided: Vec<Box<KeyEntry<K, S>>>,
-    /// The entry of the key that was removed last, for reuse.
-    spare: Option<Box<KeyEntry<K, S>>>,
-    kept: usize,
+    /// The entries of the keys that were removed last, for reuse.
+    spares: [Option<Box<KeyEntry<K, S>>>; SPARES],
 }
 
 /// Boxed, because the table is rewritten for each key that comes and goes.
@@ -52,17 +53,17 @@ pub struct KeyEntry<K, S> {
     pub state: S,
 }
 
-impl<K, S> KeyTable<K, S> {
-    /// Creates a table that always keeps room for `kept` keys, once it had it.
-    pub fn new(kept: usize) -> Self {
+impl<K, S, const KEPT: usize, const SPARES: usize> Default for KeyTable<K, S, KEPT, SPARES> {
+    fn default() -> Self {
         Self {
             entries: HashMap::default(),
             collided: Vec::new(),
-            spare: None,
-            kept,
+            spares: [const { None }; SPARES],
         }
     }
+}
 
+impl<K, S, const KEPT: usize, const SPARES: usize> KeyTable<K, S, KEPT, SPARES> {
     #[inline(always)]
     pub fn find(&self, hash: u64, is_it: impl Fn(&K) -> bool) -> Option<&KeyEntry<K, S>> {
         self.first(hash, |entry| entry.has(hash, &is_it))
@@ -98,8 +99,8 @@ impl<K, S> KeyTable<K, S> {
     }
 
     /// Returns the entry of the key that `is` this one, and whether it was added. If there is none,
-    /// takes the key, if `number` returns one for it. Its state is that of the key that was removed
-    /// last, or a new one.
+    /// takes the key, if `number` returns one for it. Its state is that of a key that was removed,
+    /// or a new one.
     #[inline(always)]
     pub fn find_or_add(
         &mut self,
@@ -125,7 +126,7 @@ impl<K, S> KeyTable<K, S> {
         };
         let number = number()?;
         let (id, key) = (KeyId { hash, number }, key.take());
-        let entry = match self.spare.take() {
+        let entry = match self.spares.iter_mut().find_map(Option::take) {
             Some(mut entry) => {
                 (entry.id, entry.key) = (id, key);
                 entry
@@ -176,9 +177,11 @@ impl<K, S> KeyTable<K, S> {
             (Some(mut place), Some(next)) => place.insert(self.collided.swap_remove(next)),
         };
         let key = removed.key.take();
-        self.spare = Some(removed);
+        if let Some(spare) = self.spares.iter_mut().find(|spare| spare.is_none()) {
+            *spare = Some(removed);
+        }
         let capacity = self.entries.capacity();
-        if capacity > self.kept && self.entries.len() <= capacity / 8 {
+        if capacity > KEPT && self.entries.len() <= capacity / 8 {
             self.shrink();
         }
         key
@@ -188,8 +191,7 @@ impl<K, S> KeyTable<K, S> {
     /// allocation, the number of keys must double or fall by three quarters.
     #[cold]
     fn shrink(&mut self) {
-        self.entries
-            .shrink_to(self.kept.max(self.entries.len() * 2));
+        self.entries.shrink_to(KEPT.max(self.entries.len() * 2));
     }
 
     pub fn iter(&self) -> impl Iterator<Item = &KeyEntry<K, S>> {
@@ -214,6 +216,12 @@ impl<K, S> KeyTable<K, S> {
 }
 
 impl<K, S> KeyEntry<K, S> {
+    /// Names an entry that was added without its key.
+    #[inline]
+    pub fn set_key(&mut self, key: K) {
+        self.key = Some(key);
+    }
+
     pub fn key(&self) -> &K {
         self.key.as_ref().expect("it is in the table")
     }

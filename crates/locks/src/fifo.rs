@@ -19,9 +19,9 @@ use super::report::ReportChannel;
 use super::request::{Answered, QueuedWork, Request, RequestOutcome, Requester, Waiting};
 use super::sampling::Sampling;
 use super::shared::{LockShared, WeakLock};
-use super::state::{AfterUnlock, Combiner, CombinerKind, LockState, Requested};
+use super::state::{AfterUnlock, Combiner, CombinerKind, LockState, RequestPosition};
 use super::stats::Recorder;
-use super::wait::{HowToWait, WaiterKind, blocking};
+use super::wait::{Wait, WaiterKind, blocking};
 use super::wake_chain::WakeChain;
 use super::{
     AcquireOptions, Grant, JoinError, LockError, LockInfo, LockOptions, LockRequest, LockStats,
@@ -397,58 +397,56 @@ impl FifoLock {
         options: &AcquireOptions,
         work: &mut Option<W>,
     ) -> Result<Answer<W::Reply>, LockError> {
-        let how = self.0.how_to_wait(options);
-        let ask = |state: &mut LockState, request: &Arc<Request<W>>| {
-            if state.shown == HeldWord::FREE {
-                state.source().assign(requester);
-                let grant = self.0.take(state, requester.hold_limit, || None);
-                return Ok(Requested::Granted(grant));
-            }
-            let (owner, part) = (requester.owner, CapacityPart::Whole);
-            state.refuse_reentry(owner, requester.thread, part)?;
-            if !how.may_wait(state.waiting()) {
-                return Err(state.refuse_wait(owner, part, how, None));
-            }
-            let waiting_at = state.join_queue(Arc::clone(request) as _, how.priority, None);
-            Ok(Requested::Waits(waiting_at))
-        };
-        let asked = self.ask_in_step(waits_as, requester, (options, how), work, ask);
-        Ok(asked.await?.0)
-    }
-
-    /// Takes a step that makes a request, and waits if needed. Also returns whether it waited. The
-    /// timeout has begun before: threads that see the request in the queue rely on that.
-    pub(super) async fn ask_in_step<W: QueuedWork>(
-        &self,
-        waits_as: WaiterKind,
-        requester: &Requester<'_>,
-        (options, how): (&AcquireOptions, HowToWait),
-        work: &mut Option<W>,
-        ask: impl FnOnce(&mut LockState, &Arc<Request<W>>) -> Result<Requested, LockError>,
-    ) -> Result<(Answer<W::Reply>, bool), LockError> {
         let shared = &self.0;
+        // The timeout begins before the request is in a queue: threads that see it there rely on
+        // that.
+        let how = shared.how_to_wait(options);
         if waits_as == WaiterKind::Task {
             let attended = waits_as.attend(shared, !how.is_at_once());
             attended.map_err(|error| LockError::no_keeper(requester.owner, &error))?;
         }
         let waits = Some((waits_as, how.deadline));
         let request = Arc::new(Request::new(requester, work.take(), waits));
-        let asked = shared.step(|state| match ask(state, &request) {
-            Ok(Requested::Waits(waiting_at)) => {
-                ControlFlow::Continue(shared.wait_as(state, waiting_at, waits_as, how))
+        let asked = shared.step(|state| {
+            if state.shown == HeldWord::FREE {
+                state.source().assign(requester);
+                let grant = shared.take(state, requester.hold_limit, || None);
+                return ControlFlow::Break(Ok(grant));
             }
-            Ok(Requested::Granted(grant)) => ControlFlow::Break(Ok(grant)),
-            Err(error) => ControlFlow::Break(Err(error)),
+            let (owner, part) = (requester.owner, CapacityPart::Whole);
+            if let Err(error) = state.refuse_reentry(owner, requester.thread, part) {
+                return ControlFlow::Break(Err(error));
+            }
+            if !how.may_wait(state.waiting()) {
+                return ControlFlow::Break(Err(state.refuse_wait(owner, part, how, None)));
+            }
+            let waiting_at = state.join_queue(Arc::clone(&request) as _, how.priority, None);
+            ControlFlow::Continue(shared.wait_as(state, waiting_at, waits_as, how))
         });
-        let wait = match asked {
-            ControlFlow::Continue(wait) => wait,
+        match asked {
+            ControlFlow::Continue(wait) => {
+                self.answer_to(waits_as, options, &request, work, wait)
+                    .await
+            }
             ControlFlow::Break(ended) => {
                 *work = request.take_work();
-                return Ok((Answer::Granted(ended?), false));
+                Ok(Answer::Granted(ended?))
             }
-        };
+        }
+    }
+
+    /// Waits for the answer to a request in a queue.
+    pub(super) async fn answer_to<W: QueuedWork>(
+        &self,
+        waits_as: WaiterKind,
+        options: &AcquireOptions,
+        request: &Arc<Request<W>>,
+        work: &mut Option<W>,
+        wait: Wait<RequestPosition>,
+    ) -> Result<Answer<W::Reply>, LockError> {
+        let shared = &self.0;
         let cancel = options.cancel.as_ref();
-        let answered = waits_as.wait(shared, &request, cancel, wait).await;
+        let answered = waits_as.wait(shared, request, cancel, wait).await;
         if request.woken_by_chain.load(Ordering::Relaxed) {
             shared.wake_chain.go_on();
         }
@@ -465,9 +463,9 @@ impl FifoLock {
                         hold.map(|hold| hold.source.untaken = false)
                     });
                 }
-                Ok((Answer::Granted(grant), true))
+                Ok(Answer::Granted(grant))
             }
-            RequestOutcome::Done(reply) => Ok((Answer::Done(reply), true)),
+            RequestOutcome::Done(reply) => Ok(Answer::Done(reply)),
             RequestOutcome::Panicked(panic) => {
                 // Before the unwinding: the work may have code of users, which may panic too.
                 drop(work.take());
@@ -516,7 +514,8 @@ impl FifoLock {
     #[inline]
     pub fn release_or_defer(&self, id: LockId) {
         if !self.0.release(id, false) {
-            self.0.hand_on(move |state| state.release_or_defer(id));
+            self.0
+                .hand_on_from(id, move |state| state.release_or_defer(id));
         }
     }
 
@@ -530,7 +529,8 @@ impl FifoLock {
     #[inline]
     pub fn leave_grant(&self, id: LockId) {
         if !self.0.release(id, true) {
-            self.0.hand_on(move |state| state.leave_grant(id, None));
+            self.0
+                .hand_on_from(id, move |state| state.leave_grant(id, None));
         }
     }
 
@@ -649,7 +649,10 @@ impl FifoLock {
 
     #[inline(never)]
     fn is_granted_in_step(&self, id: LockId) -> bool {
-        self.0.step(|state| state.hold_of(id).is_some())
+        // A commit asks for its own hold, and observes none.
+        let is_timed = |state: &LockState| !state.is_quiet();
+        self.0
+            .step_if_timed(is_timed, |state| state.hold_of(id).is_some())
     }
 
     #[cold]

@@ -361,9 +361,19 @@ impl AcquireOptions {
         bound: usize,
         clock: &Clock,
     ) -> HowToWait {
+        self.how_to_wait_until(of_the_lock, bound, |limit| clock.deadline(limit))
+    }
+
+    /// As [`how_to_wait`](Self::how_to_wait), with the deadline of a limit.
+    pub(super) fn how_to_wait_until(
+        &self,
+        of_the_lock: Option<Duration>,
+        bound: usize,
+        deadline: impl FnOnce(Duration) -> Option<Deadline>,
+    ) -> HowToWait {
         let deadline = |limit: Duration| match limit.is_zero() {
             true => Some((limit, Deadline::PASSED)),
-            false => Some((limit, clock.deadline(limit)?)),
+            false => Some((limit, deadline(limit)?)),
         };
         HowToWait {
             deadline: self.limit(of_the_lock).and_then(deadline),

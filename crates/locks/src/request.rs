@@ -50,6 +50,13 @@ pub struct RequestSource {
     pub(super) label: Option<SmolStr>,
 }
 
+impl Requester<'_> {
+    /// Returns the thread to which a grant is bound; zero for none.
+    pub(super) fn bound_to(&self) -> u64 {
+        if self.bound { self.thread } else { 0 }
+    }
+}
+
 impl Default for RequestSource {
     fn default() -> Self {
         Self {
@@ -87,7 +94,7 @@ impl RequestSource {
             (own, label) => *own = label.cloned(),
         }
         self.call_site = requester.call_site;
-        self.thread = if requester.bound { requester.thread } else { 0 };
+        self.thread = requester.bound_to();
         self.transaction = requester.transaction;
         self.untaken = false;
     }
@@ -211,7 +218,7 @@ impl RequestHead {
         let deadline = waits.and_then(|(_, deadline)| deadline);
         Self {
             source: RequestSource {
-                thread: if requester.bound { requester.thread } else { 0 },
+                thread: requester.bound_to(),
                 transaction: requester.transaction,
                 untaken: false,
                 call_site: requester.call_site,

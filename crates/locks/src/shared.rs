@@ -53,6 +53,14 @@ impl LockShared {
         options.how_to_wait(self.timeout(), self.queue_bound, &self.clock)
     }
 
+    pub(super) fn how_to_wait_until(
+        &self,
+        options: &AcquireOptions,
+        deadline: impl FnOnce(Duration) -> Option<Deadline>,
+    ) -> HowToWait {
+        options.how_to_wait_until(self.timeout(), self.queue_bound, deadline)
+    }
+
     pub(super) fn timeout(&self) -> Option<Duration> {
         PackedDuration::unpack(self.timeout.load(Ordering::Relaxed))
     }
@@ -88,13 +96,29 @@ impl LockShared {
 
     /// Takes a step, and delivers the outcomes of other requests when the mutex is free again.
     pub(super) fn step<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        self.step_and(step, false)
+        self.step_and(LockState::read_clock, step, false)
+    }
+
+    /// Takes a step that reads the clock only if `is_timed` returns so.
+    #[inline(always)]
+    pub(super) fn step_if_timed<T>(
+        &self,
+        is_timed: impl FnOnce(&LockState) -> bool,
+        step: impl FnOnce(&mut LockState) -> T,
+    ) -> T {
+        let begin = |state: &mut LockState, clock: &Clock| {
+            state.is_timed = false;
+            if is_timed(state) {
+                state.read_clock(clock);
+            }
+        };
+        self.step_and(begin, step, false)
     }
 
     /// Takes a step that changes no hold or wait, or finds itself when the keeper looks next. A
     /// thread that waits for the state gets it next, before this one can lock it again.
     pub(super) fn step_fair<T>(&self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        self.step_and(step, true)
+        self.step_and(LockState::read_clock, step, true)
     }
 
     /// Reads the requests in the queue, in order and each with its position, page by page: the lock
@@ -125,7 +149,12 @@ impl LockShared {
     }
 
     #[inline(always)]
-    fn step_and<T>(&self, step: impl FnOnce(&mut LockState) -> T, is_fair: bool) -> T {
+    fn step_and<T>(
+        &self,
+        begin: impl FnOnce(&mut LockState, &Clock),
+        step: impl FnOnce(&mut LockState) -> T,
+        is_fair: bool,
+    ) -> T {
         let mut state = self.state.lock();
         // Pins the holder: no other thread changes the word while the mutex is locked.
         if state.shown.ends_apart() {
@@ -134,9 +163,7 @@ impl LockShared {
                 state.settle();
             }
         }
-        // Read under the mutex, so that no hold begins before the previous one ended.
-        state.now = self.clock.now();
-        state.observe();
+        begin(&mut state, &self.clock);
         let result = step(&mut state);
         if !is_fair
             && state.observed.is_some()
@@ -198,6 +225,19 @@ impl LockShared {
     #[inline(never)]
     pub(super) fn hand_on(&self, step: impl FnOnce(&mut LockState) -> Option<AfterUnlock>) {
         if let Some(next) = self.step(step) {
+            self.deliver(next);
+        }
+    }
+
+    /// As [`hand_on`](Self::hand_on), for the end of this hold.
+    #[inline(never)]
+    pub(super) fn hand_on_from(
+        &self,
+        id: LockId,
+        step: impl FnOnce(&mut LockState) -> Option<AfterUnlock>,
+    ) {
+        let begin = |state: &mut LockState, clock: &Clock| state.begin_end(id, clock);
+        if let Some(next) = self.step_and(begin, step, false) {
             self.deliver(next);
         }
     }

@@ -18,7 +18,7 @@ use std::time::Duration;
 
 use super::error::TimeoutEvidence;
 use super::holder_word::HeldWord;
-use super::node::{Granule, NodeWait, Scope};
+use super::node::{Granule, NodeSet, NodeWait, Scope};
 use super::options::{OF_THE_LOCK, RequestLimit};
 use super::report::SlowReport;
 use super::request::{LockOutcome, RequestSource, Waiter, Waiting};
@@ -34,15 +34,12 @@ use crate::time::{Clock, Deadline, MonotonicTime};
 
 use closing::Closing;
 pub(super) use holder::Overdue;
-use holder::{Joined, LockHolder};
+use holder::{Joined, LockHold, LockHolder};
 pub(super) use inspection::MembersPage;
-use nodes::Members;
-pub(super) use nodes::Requested;
+use nodes::{Deadlocks, Members};
+pub(super) use nodes::{MakeRequest, Requested};
 use requests::LockWaiter;
 pub(super) use timeline_and_reports::Observed;
-
-/// Nodes, with the locks on their ancestors.
-pub(super) type NodeSet = Vec<(Granule, Rights)>;
 
 /// The position of a request that was not granted at once.
 #[derive(Clone, Copy, Debug)]
@@ -112,6 +109,8 @@ pub(super) struct LockState {
     pub(super) had_limits: bool,
     /// Whether a task may wait that has a deadline.
     pub(super) tasks_wait: bool,
+    /// Whether `now` is the time of the present step.
+    pub(super) is_timed: bool,
     /// The lock's number, a part of its ids.
     lock: u32,
     pub(super) requests: u64,
@@ -163,6 +162,7 @@ impl LockState {
             looks: 0,
             next_look: Deadline::NEVER,
             tasks_wait: false,
+            is_timed: true,
             observed: Observed::of(settings),
             sampling,
             pace: Pace::default(),
@@ -185,15 +185,22 @@ impl LockState {
         }
     }
 
-    pub(super) fn observe(&mut self) {
+    /// Begins a step at the present time, the earliest known one of the unmeasured holds.
+    #[inline(always)]
+    pub(super) fn read_clock(&mut self, clock: &Clock) {
+        // Read under the mutex, so that no hold begins before the previous one ended.
+        (self.now, self.is_timed) = (clock.now(), true);
         self.holder.since.observe(self.now);
+        if let Some(nodes) = &mut self.nodes {
+            nodes.observe(self.now);
+        }
     }
 
     #[inline(always)]
     pub(super) fn held(&self) -> HeldWord {
         if !self.held {
             return match &self.nodes {
-                Some(nodes) if !nodes.list.is_empty() => HeldWord::SHARED,
+                Some(nodes) if nodes.table.has_members() => HeldWord::SHARED,
                 _ if self.closed().is_some() => HeldWord::CLOSED,
                 _ => HeldWord::FREE,
             };
@@ -323,8 +330,10 @@ impl LockState {
 
     /// Grants after a request has joined or left: the head may fit now.
     fn serve_queue(&mut self) {
-        let next = self.grant_next(None);
-        self.outbox.extend(next);
+        if !self.queue.is_empty() {
+            let next = self.grant_next(None);
+            self.outbox.extend(next);
+        }
     }
 
     /// Grants the lock to the next request for the whole, or to all for nodes first; not if closed.
@@ -334,11 +343,11 @@ impl LockState {
         }
         let waiter = loop {
             let mut waiter = self.queue.next()?;
-            let Some(set) = waiter.more.nodes.take() else {
+            let Some(mut set) = waiter.more.nodes.take() else {
                 break waiter;
             };
             // It has waited for its share of the lock.
-            match self.enroll(waiter.number, waiter.source(), *set) {
+            match self.enroll(waiter.number, &waiter.source().requester(), &mut set) {
                 true => self.grant_waiter(waiter),
                 false => drop(self.wait_for_nodes(waiter)),
             }

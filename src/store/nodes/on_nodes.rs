@@ -13,11 +13,9 @@ use crate::codes::Retry;
 use crate::document::plan::Planned;
 use crate::document::{Budget, EditError, Overlay, Selection, Snapshot, View};
 use crate::hashing::Secret;
-use crate::id::{NodeId, OwnerId};
+use crate::id::NodeId;
 use crate::lock::LockMode::{self, NodeExclusive, NodeShared};
-use crate::lock::{
-    AcquireOptions, Grant, Granule, LockError, Requester, Rights, Scope, WaiterKind, blocking,
-};
+use crate::lock::{AcquireOptions, Grant, Granule, LockError, Rights, Scope, WaiterKind, blocking};
 use crate::store::{CommitError, DataStore, Draft, SharedDocument};
 use crate::sync::{Mutex, rank};
 
@@ -41,10 +39,8 @@ pub(in crate::store) struct OnNodes {
 /// How a draft locks more nodes.
 pub(super) struct NodeLocking {
     pub(super) store: DataStore,
-    pub(super) owner: OwnerId,
     pub(super) grant: Grant,
     pub(super) options: AcquireOptions,
-    pub(super) thread: u64,
     pub(super) call_site: &'static Location<'static>,
 }
 
@@ -138,20 +134,9 @@ impl OnNodes {
 impl NodeLocking {
     /// Locks more nodes. Returns the grant of all.
     fn lock_more(&self, missing: &Scope) -> Result<Grant, LockError> {
-        let Self {
-            store,
-            options,
-            grant,
-            ..
-        } = self;
-        let requester = Requester {
-            label: None,
-            thread: self.thread,
-            ..options.requester(&self.owner, self.call_site, true)
-        };
-        let waits_as = WaiterKind::Thread;
+        let (store, options) = (&self.store, &self.options);
         let lock = store.fifo();
-        blocking(lock.extend_nodes(waits_as, *grant, &requester, options, missing, store))
+        blocking(lock.extend_nodes(WaiterKind::Thread, self.grant, options, missing, store))
     }
 }
 

@@ -10,7 +10,7 @@ fn keys_with_one_hash_are_found_and_removed_one_by_one() {
     };
     for first in 0..3 {
         for second in (0..3).filter(|&key| key != first) {
-            let mut table = KeyTable::new(3);
+            let mut table = KeyTable::<_, _, 3, 1>::default();
             for key in 0..3 {
                 let is = |own: &u64, key: &Option<u64>| Some(*own) == *key;
                 let mut added = |number| {

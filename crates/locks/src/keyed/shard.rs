@@ -20,7 +20,7 @@ use crate::sampling::{HoldStart, Pace};
 use crate::time::MonotonicTime;
 
 pub(super) struct Shard<K, V> {
-    pub(super) entries: KeyTable<K, KeyHolder<V>>,
+    pub(super) entries: KeyTable<K, KeyHolder<V>, 3, 1>,
     pub(super) state: ShardState,
 }
 
@@ -83,7 +83,7 @@ impl<K, V> Shard<K, V> {
     pub(super) fn new(lock: u32, index: usize, sampling: Sampling) -> Self {
         Self {
             // It keeps room for this many keys.
-            entries: KeyTable::new(3),
+            entries: KeyTable::default(),
             state: ShardState {
                 lock,
                 number: index as u64,

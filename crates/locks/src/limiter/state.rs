@@ -23,7 +23,7 @@ use crate::wait::WaitDeadline;
 use crate::{shrink, threads};
 
 pub(super) struct LimiterState<K: LimiterKey> {
-    keys: KeyTable<K, KeyState<K>>,
+    keys: KeyTable<K, KeyState<K>, 14, 1>,
     added: u64,
     /// Of keys that were not configured by name.
     default_limit: usize,
@@ -72,7 +72,7 @@ impl<K: LimiterKey> LimiterState<K> {
         clock: &Clock,
     ) -> Self {
         // It keeps room for this many keys.
-        let mut keys = KeyTable::new(14);
+        let mut keys = KeyTable::default();
         let added = rules.len() as u64;
         for ((key, rule), number) in rules.into_iter().zip(0..) {
             let (limit, adaptive, sampling) = match rule {

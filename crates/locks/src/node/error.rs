@@ -70,7 +70,7 @@ pub struct DeadlockLink {
     /// How long it has waited, by the store's clock. Zero for the refused request.
     #[serde(with = "millis::duration")]
     pub waiting_for: Duration,
-    /// How long it has held its locks.
+    /// How long it has held its locks; for a hold that is not measured, at least so long.
     #[serde(with = "millis::duration")]
     pub held_for: Duration,
 }

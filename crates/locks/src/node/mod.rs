@@ -38,4 +38,4 @@ pub(crate) mod scope;
 pub use crate::stats::RefusedDeadlock;
 pub use error::{Deadlock, DeadlockLink, NodeWait};
 pub use scope::Scope;
-pub(crate) use scope::{Granule, Tree};
+pub(crate) use scope::{Granule, NodeSet, Tree};

@@ -1,17 +1,31 @@
 //! Sets of nodes to lock, with their modes.
 
+use std::hash::{Hash, Hasher};
+
 use smallvec::SmallVec;
 
 use crate::id::NodeId;
 use crate::queue::{LockMode, Rights};
 
 /// Something that can be locked.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 #[doc(hidden)]
 pub enum Granule {
     /// All nodes, and the choice of the root.
+    #[default]
     Document,
     Node(NodeId),
+}
+
+impl Hash for Granule {
+    /// As its node. No tag is needed, because granules with one hash are compared.
+    #[inline]
+    fn hash<H: Hasher>(&self, hasher: &mut H) {
+        match self {
+            Self::Document => hasher.write_u8(0),
+            Self::Node(id) => id.hash(hasher),
+        }
+    }
 }
 
 impl Granule {
@@ -26,9 +40,17 @@ impl Granule {
 /// The position of each node in the published tree.
 #[doc(hidden)]
 pub trait Tree: Sync {
-    /// Calls `visit` with each ancestor of `id`; never for a node that does not exist.
-    fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId));
+    /// Calls `visit` with each ancestor of `id`; never for a node that does not exist. Returns the
+    /// version of the tree.
+    fn each_ancestor(&self, id: &NodeId, visit: &mut dyn FnMut(&NodeId)) -> u64;
+
+    /// Returns the present version, which changes whenever a node moves.
+    fn version(&self) -> u64;
 }
+
+/// Nodes, with the locks on their ancestors. A paragraph in a section needs no allocation.
+#[doc(hidden)]
+pub type NodeSet = SmallVec<[(Granule, Rights); 6]>;
 
 /// A set of nodes with the modes in which they are to be locked.
 ///
@@ -118,21 +140,34 @@ impl Scope {
     }
 
     /// Returns all locks to take, including the intentions on ancestors: each granule once.
-    pub fn with_intentions(&self, tree: &dyn Tree) -> Vec<(Granule, Rights)> {
-        let mut set: Vec<(Granule, Rights)> = Vec::with_capacity(4 * self.0.len());
+    pub fn with_intentions(&self, tree: &dyn Tree) -> NodeSet {
+        let mut set = NodeSet::new();
+        self.add_with_intentions(tree, &mut set);
+        set
+    }
+
+    /// Adds all locks to take to an empty set. Returns the version of the tree; `None` if several
+    /// were read.
+    pub fn add_with_intentions(&self, tree: &dyn Tree, set: &mut NodeSet) -> Option<u64> {
+        let mut versions = None::<(u64, bool)>;
         for (granule, rights) in &self.0 {
             if let Granule::Node(id) = granule {
                 let intention = rights.intention();
                 set.push((Granule::Document, intention));
-                tree.each_ancestor(id, &mut |above| {
+                let version = tree.each_ancestor(id, &mut |above| {
                     set.push((Granule::Node(above.clone()), intention))
                 });
+                let (first, is_one) = versions.unwrap_or((version, true));
+                versions = Some((first, is_one && version == first));
             }
             set.push((granule.clone(), *rights));
         }
+        let version = versions
+            .filter(|version| version.1)
+            .map(|version| version.0);
         // A node is none of its ancestors.
         if self.0.len() <= 1 {
-            return set;
+            return version;
         }
         set.sort_unstable_by(|one, other| one.0.cmp(&other.0));
         set.dedup_by(|next, kept| {
@@ -142,7 +177,7 @@ impl Scope {
             }
             same
         });
-        set
+        version
     }
 }
 

@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 pub use mode::LockMode;
 #[doc(hidden)]
 pub use mode::Rights;
-pub(crate) use table::{Asked, Link, LockTable, MemberNumber};
+pub(crate) use table::{Link, LockTable, MemberNumber};
 pub(crate) use wait_list::{Ticket, WaitList};
 
 /// A queue in front of slots. `T` is the data that a lock type keeps for each waiting request.

@@ -108,7 +108,17 @@ impl Rights {
     };
 
     pub(super) fn bits(self) -> impl Iterator<Item = usize> {
-        (0..Self::COUNT).filter(move |bit| self.0 >> bit & 1 == 1)
+        let mut rest = self.0;
+        std::iter::from_fn(move || {
+            let lowest = rest.trailing_zeros() as usize;
+            rest &= rest.wrapping_sub(1);
+            (lowest < Self::COUNT).then_some(lowest)
+        })
+    }
+
+    /// Returns one if it has a right, and else zero.
+    pub(super) fn has(self, bit: usize) -> u32 {
+        u32::from(self.0 >> bit & 1)
     }
 
     pub(super) fn set(&mut self, bit: usize, on: bool) {

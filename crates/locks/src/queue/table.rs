@@ -3,7 +3,7 @@
 //! Members hold rights on things. A request is for a set of rights, all or nothing. In one step it
 //! joins the queues of all things that it does not get at once. All requests join their queues in
 //! one order, so members that hold nothing yet cannot form a cycle of waits. A member that holds
-//! something and requests more can close a cycle, and is then refused.
+//! something and requests more can close a cycle: its lock looks for one, and withdraws it then.
 //!
 //! Invariants:
 //!
@@ -14,20 +14,21 @@
 //!    whether they exclude each other or not.
 //! 3. A request waits only while some right that it requests is excluded by rights that others
 //!    have, or requested earlier.
-//! 4. There is no cycle of waiting members.
+//! 4. There is no cycle of waiting members, once such a request is withdrawn.
 //! 5. A thing without rights and without waiting requests has no entry.
 //!
 //! `docs/invariants/node-locks.md` has the reasons (N1 to N5).
 
-use std::collections::hash_map::Entry as MapEntry;
-use std::collections::{HashMap, HashSet};
-use std::hash::Hash;
+use std::cmp::Ordering;
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::hash::{BuildHasher, Hash};
 
 use smallvec::SmallVec;
 
 use super::wait_list::{Ticket, WaitList};
 use super::{Priority, Rights};
 use crate::hashing::Secret;
+use crate::key_table::{KeyEntry, KeyId, KeyTable};
 use crate::shrink::excess;
 use crate::steps::step;
 
@@ -35,24 +36,27 @@ use crate::steps::step;
 /// requests.
 pub(crate) type MemberNumber = u64;
 
-#[derive(Debug)]
-pub(crate) struct LockTable<K> {
-    entries: HashMap<K, TableEntry, Secret>,
-    members: HashMap<MemberNumber, Account<K>, Secret>,
-    /// The things for which some member waits.
-    contended: HashSet<K, Secret>,
+/// `M` is what its lock type keeps of each member.
+pub(crate) struct LockTable<K, M = ()> {
+    things: Things<K>,
+    /// In FIFO order.
+    members: Accounts<M>,
+    /// The account of the member that was dismissed last, for reuse.
+    spare: Option<Box<Account<M>>>,
+}
+
+/// The things on which members have rights, or for which some wait.
+struct Things<K> {
+    /// A paragraph that is locked in a section, and the section, are kept for reuse.
+    entries: KeyTable<K, TableEntry, KEPT, 2>,
+    /// How many entries there ever were.
+    numbered: u64,
+    /// Those for which some member waits.
+    contended: HashSet<KeyId, Secret>,
 }
 
 /// The members whose whole request is granted.
 pub(crate) type Served = SmallVec<[MemberNumber; 2]>;
-
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Asked<K> {
-    Granted,
-    Waits,
-    /// It would have closed a cycle. It has no effect.
-    Refused(Vec<Link<K>>),
-}
 
 /// One member of a cycle: it waits for the member of the next link, and the last for the first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -82,10 +86,7 @@ pub(crate) struct LongestWait<'a, K> {
 
 #[derive(Debug, Default)]
 struct TableEntry {
-    /// The rights of all holders.
-    held: RightsSum,
-    /// In the order of their numbers.
-    holders: SmallVec<[(MemberNumber, Rights); 1]>,
+    holders: Holders,
     waits: Option<Box<PartQueues>>,
 }
 
@@ -106,15 +107,64 @@ struct PartRequest {
     part: usize,
 }
 
-#[derive(Debug)]
-struct Account<K> {
-    held: SmallVec<[K; 4]>,
-    asks: Option<Box<Asks<K>>>,
+/// The accounts of the members, in the order of their numbers. Most members are newer than all
+/// others when they come.
+struct Accounts<M>(VecDeque<(MemberNumber, Box<Account<M>>)>);
+
+impl<M> Accounts<M> {
+    fn position(&self, member: MemberNumber) -> Result<usize, usize> {
+        match self.0.back() {
+            Some(last) if last.0 == member => Ok(self.0.len() - 1),
+            Some(last) if last.0 > member => self.0.binary_search_by_key(&member, |other| other.0),
+            _ => Err(self.0.len()),
+        }
+    }
+
+    fn get(&self, member: MemberNumber) -> Option<&Account<M>> {
+        Some(&self.0.get(self.position(member).ok()?)?.1)
+    }
+
+    fn get_mut(&mut self, member: MemberNumber) -> Option<&mut Account<M>> {
+        let at = self.position(member).ok()?;
+        Some(&mut self.0.get_mut(at)?.1)
+    }
+
+    fn insert(&mut self, member: MemberNumber, account: Box<Account<M>>) -> &mut Account<M> {
+        let at = self.position(member).unwrap_or_else(|at| at);
+        match at == self.0.len() {
+            true => self.0.push_back((member, account)),
+            false => self.0.insert(at, (member, account)),
+        }
+        &mut self.0[at].1
+    }
+
+    fn remove(&mut self, member: MemberNumber) -> Option<Box<Account<M>>> {
+        let at = self.position(member).ok()?;
+        let (_, account) = match at + 1 == self.0.len() {
+            true => self.0.pop_back()?,
+            false => self.0.remove(at)?,
+        };
+        if let Some(room) = excess(self.0.capacity(), self.0.len(), KEPT) {
+            self.0.shrink_to(room);
+        }
+        Some(account)
+    }
 }
 
+/// What a member has, and what it waits for.
+#[derive(Debug, Default)]
+struct Account<M> {
+    held: Held,
+    asks: Option<Box<Asks>>,
+    more: M,
+}
+
+/// The things on which a member has rights.
+type Held = Vec<KeyId>;
+
 #[derive(Debug)]
-struct Asks<K> {
-    parts: SmallVec<[Part<K>; 4]>,
+struct Asks {
+    parts: SmallVec<[Part; 4]>,
     /// How many of them wait.
     missing: usize,
     /// On how many things the member already had rights before the request. They come first among
@@ -123,8 +173,8 @@ struct Asks<K> {
 }
 
 #[derive(Debug)]
-struct Part<K> {
-    key: K,
+struct Part {
+    id: KeyId,
     /// The rights of the member before the request.
     before: Rights,
     /// The rights that it will have then.
@@ -150,13 +200,12 @@ struct RightsSum {
 impl RightsSum {
     /// Replaces the rights of one member.
     fn replace(&mut self, before: Rights, now: Rights) {
-        for bit in before.without(now).bits() {
-            self.counts[bit] -= 1;
-            self.present.set(bit, self.counts[bit] > 0);
+        for (bit, count) in self.counts.iter_mut().enumerate() {
+            *count = *count + now.has(bit) - before.has(bit);
         }
-        for bit in now.without(before).bits() {
-            self.counts[bit] += 1;
-            self.present.set(bit, true);
+        self.present = self.present.and(now);
+        for bit in before.without(now).bits() {
+            self.present.set(bit, self.counts[bit] > 0);
         }
     }
 
@@ -167,6 +216,105 @@ impl RightsSum {
             others.set(bit, self.counts[bit] > 1);
         }
         others
+    }
+}
+
+/// The members with rights on one thing, in the order of their numbers.
+#[derive(Debug, Default)]
+struct Holders {
+    /// Most things have one holder, which takes no further memory. Without rights if there is none.
+    first: (MemberNumber, Rights),
+    others: Vec<(MemberNumber, Rights)>,
+    /// The rights of the others.
+    sum: RightsSum,
+}
+
+impl Holders {
+    fn is_empty(&self) -> bool {
+        self.first.1 == Rights::NONE
+    }
+
+    fn iter(&self) -> impl Iterator<Item = (MemberNumber, Rights)> {
+        let first = Some(self.first).filter(|_| !self.is_empty());
+        first.into_iter().chain(self.others.iter().copied())
+    }
+
+    /// Returns the position of a member among the others.
+    fn position(&self, member: MemberNumber) -> Result<usize, usize> {
+        // Most requests are newer than all holders.
+        match &self.others[..] {
+            [] => Err(0),
+            [.., last] if last.0 < member => Err(self.others.len()),
+            others => others.binary_search_by_key(&member, |holder| {
+                step();
+                holder.0
+            }),
+        }
+    }
+
+    fn rights(&self, member: MemberNumber) -> Rights {
+        match member.cmp(&self.first.0) {
+            Ordering::Less => Rights::NONE,
+            Ordering::Equal => self.first.1,
+            Ordering::Greater => {
+                let at = self.position(member);
+                at.map_or(Rights::NONE, |at| self.others[at].1)
+            }
+        }
+    }
+
+    /// Returns the rights that any member has.
+    fn present(&self) -> Rights {
+        self.first.1.and(self.sum.present)
+    }
+
+    /// Returns the rights that members other than this one have.
+    fn without(&self, member: MemberNumber) -> Rights {
+        match self.first.0 == member {
+            true => self.sum.present,
+            false => self.first.1.and(self.sum.without(self.rights(member))),
+        }
+    }
+
+    #[inline]
+    fn set(&mut self, member: MemberNumber, rights: Rights) {
+        let is_first = self.first.0 == member || self.is_empty();
+        match is_first && self.others.is_empty() {
+            true => self.first = (member, rights),
+            false => self.set_beside(member, rights, is_first),
+        }
+    }
+
+    fn set_beside(&mut self, member: MemberNumber, rights: Rights, is_first: bool) {
+        let mut other = (member, rights);
+        if is_first {
+            self.first = other;
+            if rights == Rights::NONE {
+                self.first = self.others.remove(0);
+                self.sum.replace(self.first.1, Rights::NONE);
+            }
+            return;
+        }
+        if member < self.first.0 && rights != Rights::NONE {
+            std::mem::swap(&mut self.first, &mut other);
+        }
+        let (member, rights) = other;
+        let at = self.position(member);
+        if rights == Rights::NONE && self.others.len() == 1 && at == Ok(0) {
+            self.others.clear();
+            self.sum = RightsSum::default();
+            return;
+        }
+        let before = at.map_or(Rights::NONE, |at| self.others[at].1);
+        self.sum.replace(before, rights);
+        match at {
+            Ok(at) if rights != Rights::NONE => self.others[at].1 = rights,
+            Ok(at) if at + 1 == self.others.len() => drop(self.others.pop()),
+            Ok(at) => drop(self.others.remove(at)),
+            Err(_) if rights == Rights::NONE => {}
+            Err(at) if at == self.others.len() => self.others.push((member, rights)),
+            Err(at) => self.others.insert(at, (member, rights)),
+        }
     }
 }
 
@@ -200,53 +348,26 @@ impl Walked {
 const SEARCHED: usize = 1024;
 
 /// Room for this many is never freed.
-const KEPT: usize = 64;
+const KEPT: usize = 56;
 
-/// Shrinks the map after a burst to what is now in use.
-fn fit<K: Eq + Hash, V>(map: &mut HashMap<K, V, Secret>) {
-    if let Some(room) = excess(map.capacity(), map.len(), KEPT) {
-        map.shrink_to(room);
-    }
-}
-
-impl<K> Default for LockTable<K> {
+impl<K, M> Default for LockTable<K, M> {
     fn default() -> Self {
-        Self {
-            entries: HashMap::default(),
-            members: HashMap::default(),
+        let things = Things {
+            entries: KeyTable::default(),
+            numbered: 0,
             contended: HashSet::default(),
+        };
+        Self {
+            things,
+            members: Accounts(VecDeque::new()),
+            spare: None,
         }
     }
 }
 
 impl TableEntry {
-    fn position(&self, member: MemberNumber) -> Result<usize, usize> {
-        // Most requests are newer than all holders.
-        match &self.holders[..] {
-            [.., last] if last.0 < member => Err(self.holders.len()),
-            [first, ..] if first.0 > member => Err(0),
-            _ => self.holders.binary_search_by_key(&member, |holder| {
-                step();
-                holder.0
-            }),
-        }
-    }
-
     fn rights(&self, member: MemberNumber) -> Rights {
-        let at = self.position(member);
-        at.map_or(Rights::NONE, |at| self.holders[at].1)
-    }
-
-    fn set(&mut self, member: MemberNumber, rights: Rights) {
-        let at = self.position(member);
-        let before = at.map_or(Rights::NONE, |at| self.holders[at].1);
-        self.held.replace(before, rights);
-        match at {
-            Ok(at) if rights == Rights::NONE => drop(self.holders.remove(at)),
-            Ok(at) => self.holders[at].1 = rights,
-            Err(_) if rights == Rights::NONE => {}
-            Err(at) => self.holders.insert(at, (member, rights)),
-        }
+        self.holders.rights(member)
     }
 
     /// Returns the rights that waiting upgrades request.
@@ -257,12 +378,12 @@ impl TableEntry {
 
     /// Whether a member with rights here may have `wanted`, behind upgrades to the rights `ahead`.
     fn extends(&self, member: MemberNumber, wanted: Rights, ahead: Rights) -> bool {
-        !wanted.exclude(self.held.without(self.rights(member)).and(ahead))
+        !wanted.exclude(self.holders.without(member).and(ahead))
     }
 
     /// Whether a member without rights here may have `wanted`, ahead of the queue.
     fn admits(&self, wanted: Rights) -> bool {
-        !wanted.exclude(self.held.present.and(self.upgrading()))
+        !wanted.exclude(self.holders.present().and(self.upgrading()))
     }
 
     /// Whether a member that has these rights here gets `wanted` at once.
@@ -274,8 +395,13 @@ impl TableEntry {
         waits.is_none_or(|waits| waits.list.is_empty()) && self.admits(wanted)
     }
 
-    fn is_idle(&self) -> bool {
-        self.holders.is_empty() && self.waits.is_none()
+    /// Whether no member has rights here or waits. Then its memory is that of a new one.
+    fn is_idle(&mut self) -> bool {
+        let is_idle = self.holders.is_empty() && self.waits.is_none();
+        if is_idle && self.holders.others.capacity() > 0 {
+            self.holders.others = Vec::new();
+        }
+        is_idle
     }
 
     fn waits(&mut self) -> &mut PartQueues {
@@ -312,7 +438,7 @@ impl TableEntry {
                 queued
             }
         };
-        self.set(granted.member, granted.rights);
+        self.holders.set(granted.member, granted.rights);
         self.tidy();
         Some(granted)
     }
@@ -346,10 +472,10 @@ impl TableEntry {
         let waits = self.waits.iter();
         let upgrades = waits.flat_map(|waits| waits.upgrades.iter(None));
         let upgrades = upgrades.map(|(_, queued)| (queued.member, queued.rights));
-        let others = self.held.without(self.rights(member));
+        let others = self.holders.without(member);
         let is_excluded = wanted.exclude(others.and(self.upgrading()));
         let searched = if is_excluded { usize::MAX } else { 0 };
-        let before = self.holders.iter().copied().chain(upgrades);
+        let before = self.holders.iter().chain(upgrades);
         let found = before.take(searched).find(|&(other, rights)| {
             step();
             other != member && rights.exclude(wanted)
@@ -408,10 +534,10 @@ impl TableEntry {
                 before = before.and(queued.rights);
             }
         }
-        if !before.exclude(self.held.present) || !Walked::note(&mut walked.holders, before) {
+        if !before.exclude(self.holders.present()) || !Walked::note(&mut walked.holders, before) {
             return;
         }
-        for &(other, rights) in &self.holders {
+        for (other, rights) in self.holders.iter() {
             step();
             if other != member && rights.exclude(before) {
                 visit(other, rights);
@@ -458,10 +584,10 @@ impl TableEntry {
         member: MemberNumber,
         wanted: Rights,
     ) -> impl Iterator<Item = MemberNumber> {
-        let is_excluded = wanted.exclude(self.held.present);
+        let is_excluded = wanted.exclude(self.holders.present());
         let searched = if is_excluded { SEARCHED } else { 0 };
         let holders = self.holders.iter().take(searched);
-        let excluding = move |&(other, rights): &(_, Rights)| {
+        let excluding = move |(other, rights): (_, Rights)| {
             step();
             (other != member && rights.exclude(wanted)).then_some(other)
         };
@@ -501,60 +627,40 @@ impl TableEntry {
     }
 }
 
-impl<K: Clone + Eq + Hash> LockTable<K> {
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+impl<K: Default + Eq + Hash> Things<K> {
+    fn get(&self, id: KeyId) -> Option<&TableEntry> {
+        Some(&self.entries.get(id)?.state)
     }
 
-    pub(crate) fn rights(&self, member: MemberNumber, key: &K) -> Rights {
-        self.entries
-            .get(key)
-            .map_or(Rights::NONE, |entry| entry.rights(member))
-    }
-
-    pub(crate) fn held(&self, member: MemberNumber) -> impl Iterator<Item = (&K, Rights)> {
-        let held = self
-            .members
-            .get(&member)
-            .into_iter()
-            .flat_map(|account| &account.held);
-        held.map(move |key| (key, self.rights(member, key)))
-    }
-
-    /// Returns a member for which `member` would have to wait if it requested these rights.
-    pub(crate) fn in_the_way(
-        &self,
-        member: MemberNumber,
-        set: &[(K, Rights)],
-    ) -> Option<MemberNumber> {
-        set.iter().find_map(|(key, wanted)| {
-            let entry = self.entries.get(key)?;
-            let has = entry.rights(member);
-            let wanted = has.and(*wanted);
-            match entry.fits(member, has, wanted) {
-                true => None,
-                false => entry.in_the_way(member, wanted),
-            }
-        })
-    }
-
-    /// Requests rights on things, each of which is named once. Called while the member waits for
-    /// nothing.
-    pub(crate) fn ask(
+    /// Takes what can be granted at once, and joins the queues of the rest. Returns whether there
+    /// is no rest.
+    fn add<M>(
         &mut self,
         member: MemberNumber,
-        set: impl IntoIterator<Item = (K, Rights)>,
-    ) -> Asked<K> {
-        let account = self.members.entry(member).or_insert_with(|| Account {
-            held: SmallVec::new(),
-            asks: None,
-        });
+        account: &mut Account<M>,
+        set: &mut [(K, Rights)],
+    ) -> bool {
         debug_assert!(account.asks.is_none(), "it waits already");
         let held_before = account.held.len();
         let mut parts = SmallVec::new();
         let mut missing = 0;
         for (key, wanted) in set {
-            let entry = self.entries.entry(key.clone()).or_default();
+            let (hash, wanted) = (Secret.hash_one(&*key), *wanted);
+            let number = || {
+                self.numbered += 1;
+                Some(self.numbered)
+            };
+            let (entries, is) = (&mut self.entries, |own: &K, _: &Option<K>| *own == *key);
+            let found = entries.find_or_add(hash, &mut None, is, number, TableEntry::default);
+            let Some((found, added)) = found else {
+                debug_assert!(false, "there is a number for each");
+                continue;
+            };
+            if added {
+                // Of an id, a copy would stall the processor.
+                found.set_key(std::mem::take(key));
+            }
+            let (id, entry) = (found.id, &mut found.state);
             let before = entry.rights(member);
             if before.contain(wanted) {
                 continue;
@@ -562,16 +668,14 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             let wanted = before.and(wanted);
             let is_upgrade = before != Rights::NONE;
             let state = if entry.fits(member, before, wanted) {
-                entry.set(member, wanted);
+                entry.holders.set(member, wanted);
                 if !is_upgrade {
-                    account.held.push(key);
+                    account.held.push(id);
                     continue;
                 }
                 PartState::Granted
             } else {
-                if !self.contended.contains(&key) {
-                    self.contended.insert(key.clone());
-                }
+                self.contended.insert(id);
                 missing += 1;
                 let queued = PartRequest {
                     member,
@@ -581,105 +685,193 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 entry.join(queued, is_upgrade)
             };
             parts.push(Part {
-                key,
+                id,
                 before,
                 wanted,
                 state,
             });
         }
-        if missing == 0 {
-            return Asked::Granted;
+        if missing > 0 {
+            account.asks = Some(Box::new(Asks {
+                parts,
+                missing,
+                held_before,
+            }));
         }
-        account.asks = Some(Box::new(Asks {
-            parts,
-            missing,
-            held_before,
-        }));
-        // No member waits for a member that has had nothing until now.
-        if held_before > 0
-            && let Some(cycle) = self.cycle(member)
-        {
-            let served = self.withdraw(member);
-            debug_assert!(
-                served.is_empty(),
-                "it has just asked, and delayed no member"
-            );
-            return Asked::Refused(cycle);
-        }
-        Asked::Waits
+        missing == 0
+    }
+}
+
+impl<K: Clone + Default + Eq + Hash, M: Default> LockTable<K, M> {
+    pub(crate) fn len(&self) -> usize {
+        self.things.entries.sizes()[0]
+    }
+
+    /// Returns the members, in FIFO order.
+    pub(crate) fn members(&self) -> impl Iterator<Item = (MemberNumber, &M)> {
+        self.members_after(None)
+    }
+
+    /// Returns the members after one of them, in FIFO order.
+    pub(crate) fn members_after(
+        &self,
+        after: Option<MemberNumber>,
+    ) -> impl Iterator<Item = (MemberNumber, &M)> {
+        let first = after.map_or(0, |after| match self.members.position(after) {
+            Ok(at) => at + 1,
+            Err(at) => at,
+        });
+        let members = self.members.0.range(first..);
+        members.map(|(number, account)| (*number, &account.more))
+    }
+
+    pub(crate) fn has_members(&self) -> bool {
+        !self.members.0.is_empty()
+    }
+
+    pub(crate) fn member(&self, member: MemberNumber) -> Option<&M> {
+        Some(&self.members.get(member)?.more)
+    }
+
+    pub(crate) fn member_mut(&mut self, member: MemberNumber) -> Option<&mut M> {
+        Some(&mut self.members.get_mut(member)?.more)
+    }
+
+    fn entry(&self, key: &K) -> Option<&TableEntry> {
+        let entry = self
+            .things
+            .entries
+            .find(Secret.hash_one(key), |own| own == key)?;
+        Some(&entry.state)
+    }
+
+    pub(crate) fn held(&self, member: MemberNumber) -> impl Iterator<Item = (&K, Rights)> {
+        let account = self.members.get(member).into_iter();
+        let held = account.flat_map(|account| &account.held);
+        let entries = held.filter_map(|id| self.things.entries.get(*id));
+        entries.map(move |entry| (entry.key(), entry.state.rights(member)))
+    }
+
+    /// Returns a member for which `member` would have to wait if it requested these rights.
+    pub(crate) fn in_the_way(
+        &self,
+        member: MemberNumber,
+        set: &[(K, Rights)],
+    ) -> Option<MemberNumber> {
+        set.iter().find_map(|(key, wanted)| {
+            let entry = self.entry(key)?;
+            let has = entry.rights(member);
+            let wanted = has.and(*wanted);
+            match entry.fits(member, has, wanted) {
+                true => None,
+                false => entry.in_the_way(member, wanted),
+            }
+        })
+    }
+
+    /// Makes a member with its first request, for rights on things of which each is named once.
+    /// Returns whether all of it is granted, and the member, to describe it. It may be one that was
+    /// dismissed. No request of a member without rights closes a cycle. Takes keys out of the set.
+    pub(crate) fn admit(
+        &mut self,
+        member: MemberNumber,
+        set: &mut [(K, Rights)],
+    ) -> (bool, &mut M) {
+        let mut account = self.spare.take().unwrap_or_default();
+        let granted = self.things.add(member, &mut account, set);
+        (granted, &mut self.members.insert(member, account).more)
+    }
+
+    /// Requests rights on things, each of which is named once, and returns whether all are granted.
+    /// Called while the member waits for nothing. If it waits, its request may close a
+    /// [`cycle`](Self::cycle). Takes keys out of the set.
+    pub(crate) fn ask(&mut self, member: MemberNumber, set: &mut [(K, Rights)]) -> bool {
+        let Some(account) = self.members.get_mut(member) else {
+            debug_assert!(false, "only members request more");
+            return true;
+        };
+        self.things.add(member, account, set)
     }
 
     /// Withdraws a waiting request. The member keeps the rights that it had before.
     pub(crate) fn withdraw(&mut self, member: MemberNumber) -> Served {
         let mut served = Served::new();
-        let Some(account) = self.members.get_mut(&member) else {
+        let account = self.members.get_mut(member);
+        let Some((account, asks)) = account.and_then(|it| it.asks.take().map(|asks| (it, asks)))
+        else {
             return served;
         };
-        let Some(asks) = account.asks.take() else {
-            return served;
-        };
-        let granted: SmallVec<[K; 4]> = account.held.drain(asks.held_before..).collect();
-        if account.held.is_empty() {
-            self.members.remove(&member);
-            fit(&mut self.members);
-        }
-        for part in asks.parts {
-            let Some(entry) = self.entries.get_mut(&part.key) else {
-                debug_assert!(false, "an entry lives while a request waits for it");
-                continue;
-            };
-            match part.state {
-                // It is one of those that are released below.
-                PartState::Granted if part.before == Rights::NONE => continue,
-                PartState::Granted => entry.set(member, part.before),
-                waiting => entry.withdraw(waiting),
-            }
-            entry.tidy();
-            self.serve(&part.key, &mut served);
-        }
+        let granted: Held = account.held.drain(asks.held_before..).collect();
+        self.leave_queues(member, *asks, &mut served);
         self.release(member, granted, &mut served);
         served
     }
 
-    pub(crate) fn dismiss(&mut self, member: MemberNumber) -> Served {
-        let mut served = self.withdraw(member);
-        if let Some(account) = self.members.remove(&member) {
-            fit(&mut self.members);
-            self.release(member, account.held, &mut served);
+    /// Ends a member. Returns what its lock type keeps of it, to read the end from, and the members
+    /// that are served then. Its memory may be that of the next member.
+    pub(crate) fn dismiss(&mut self, member: MemberNumber) -> Option<(&mut M, Served)> {
+        let mut account = self.members.remove(member)?;
+        let mut served = Served::new();
+        if let Some(asks) = account.asks.take() {
+            self.leave_queues(member, *asks, &mut served);
         }
-        served
+        self.release(member, account.held.drain(..), &mut served);
+        if account.held.capacity() > KEPT {
+            account.held = Held::new();
+        }
+        let account = self.spare.insert(account);
+        Some((&mut account.more, served))
+    }
+
+    /// Withdraws the parts of a request that wait. Of those that are granted, it takes back what
+    /// the member did not have before, unless that is all that it has there.
+    fn leave_queues(&mut self, member: MemberNumber, asks: Asks, served: &mut Served) {
+        for part in asks.parts {
+            let Some(entry) = self.things.entries.get_mut(part.id) else {
+                debug_assert!(false, "an entry lives while a request waits for it");
+                continue;
+            };
+            let entry = &mut entry.state;
+            match part.state {
+                PartState::Granted if part.before == Rights::NONE => continue,
+                PartState::Granted => entry.holders.set(member, part.before),
+                waiting => entry.withdraw(waiting),
+            }
+            entry.tidy();
+            self.serve(part.id, served);
+        }
     }
 
     /// Takes all rights that a member has on things.
     fn release(
         &mut self,
         member: MemberNumber,
-        keys: impl IntoIterator<Item = K>,
+        held: impl IntoIterator<Item = KeyId>,
         served: &mut Served,
     ) {
-        for key in keys {
-            let MapEntry::Occupied(mut entry) = self.entries.entry(key) else {
-                debug_assert!(false, "an entry lives while a member has rights there");
-                continue;
-            };
-            entry.get_mut().set(member, Rights::NONE);
-            if entry.get().waits.is_some() {
-                let key = entry.key().clone();
-                self.serve(&key, served);
-            } else if entry.get().holders.is_empty() {
-                entry.remove();
+        for id in held {
+            let mut is_waited_for = false;
+            self.things
+                .entries
+                .remove_if(id, |KeyEntry { state: entry, .. }| {
+                    entry.holders.set(member, Rights::NONE);
+                    is_waited_for = entry.waits.is_some();
+                    entry.is_idle()
+                });
+            if is_waited_for {
+                self.serve(id, served);
             }
         }
-        fit(&mut self.entries);
     }
 
     /// Grants what can be granted of one thing, and drops its entry when it is no longer used.
-    fn serve(&mut self, key: &K, served: &mut Served) {
-        let Some(entry) = self.entries.get_mut(key) else {
+    fn serve(&mut self, id: KeyId, served: &mut Served) {
+        let Some(entry) = self.things.entries.get_mut(id) else {
             return;
         };
+        let entry = &mut entry.state;
         while let Some(PartRequest { member, part, .. }) = entry.next() {
-            let Some(account) = self.members.get_mut(&member) else {
+            let Some(account) = self.members.get_mut(member) else {
                 debug_assert!(false, "a waiting member has an account");
                 continue;
             };
@@ -691,7 +883,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
             if let Some(part) = asks.parts.get_mut(part) {
                 part.state = PartState::Granted;
                 if part.before == Rights::NONE {
-                    account.held.push(key.clone());
+                    account.held.push(id);
                 }
             }
             if asks.missing == 0 {
@@ -699,13 +891,13 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 served.push(member);
             }
         }
-        let (waited_for, idle) = (entry.waits.is_some(), entry.is_idle());
-        if !waited_for && self.contended.remove(key) && self.contended.is_empty() {
-            self.contended.shrink_to(KEPT);
-        }
-        if idle {
-            self.entries.remove(key);
-            fit(&mut self.entries);
+        if entry.waits.is_none() {
+            if self.things.contended.remove(&id) && self.things.contended.is_empty() {
+                self.things.contended.shrink_to(KEPT);
+            }
+            self.things
+                .entries
+                .remove_if(id, |entry| entry.state.is_idle());
         }
     }
 
@@ -716,7 +908,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         member: MemberNumber,
     ) -> impl Iterator<Item = (&K, Rights, usize)> {
         let parts = self.waiting_parts(member);
-        parts.map(|(part, entry)| (&part.key, part.wanted, entry.ahead_of(part.state)))
+        parts.map(|(part, key, entry)| (key, part.wanted, entry.ahead_of(part.state)))
     }
 
     /// Returns where a member waits; of several things, the one with the most requests ahead. Lists
@@ -727,11 +919,11 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         most: usize,
     ) -> Option<LongestWait<'_, K>> {
         let parts = self.waiting_parts(member);
-        let parts = parts.map(|(part, entry)| (entry.ahead_of(part.state), part, entry));
-        let (ahead, part, entry) = parts.max_by_key(|(ahead, ..)| *ahead)?;
+        let parts = parts.map(|found| (found.2.ahead_of(found.0.state), found));
+        let (ahead, (part, key, entry)) = parts.max_by_key(|(ahead, _)| *ahead)?;
         let queued = entry.queued().take(ahead.min(most));
         Some(LongestWait {
-            key: &part.key,
+            key,
             wants: part.wanted,
             ahead,
             queued: queued.map(|queued| queued.member).collect(),
@@ -744,7 +936,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         &self,
         member: MemberNumber,
     ) -> impl Iterator<Item = MemberNumber> {
-        self.waiting_parts(member).filter_map(|(part, entry)| {
+        self.waiting_parts(member).filter_map(|(part, _, entry)| {
             let waits = entry.waits.as_ref()?;
             let (_, behind) = match part.state {
                 PartState::Granted => None,
@@ -764,19 +956,21 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
         &self,
         member: MemberNumber,
     ) -> impl Iterator<Item = MemberNumber> {
-        let delaying = self.waiting_parts(member).flat_map(move |(part, entry)| {
-            let ahead = entry.directly_ahead(part.state);
-            let is_known = ahead.is_some_and(|ahead| ahead.rights.contain(part.wanted));
-            let holders = entry.holders.iter().filter(move |(other, rights)| {
-                step();
-                !is_known && *other != member && rights.exclude(part.wanted)
+        let delaying = self
+            .waiting_parts(member)
+            .flat_map(move |(part, _, entry)| {
+                let ahead = entry.directly_ahead(part.state);
+                let is_known = ahead.is_some_and(|ahead| ahead.rights.contain(part.wanted));
+                let holders = entry.holders.iter().filter(move |&(other, rights)| {
+                    step();
+                    !is_known && other != member && rights.exclude(part.wanted)
+                });
+                let holders = holders.map(|(other, _)| other);
+                let ahead = entry.upgrades_ahead(member, part.wanted).chain(ahead);
+                holders.chain(ahead.map(|queued| queued.member))
             });
-            let holders = holders.map(|(other, _)| *other);
-            let ahead = entry.upgrades_ahead(member, part.wanted).chain(ahead);
-            holders.chain(ahead.map(|queued| queued.member))
-        });
         // A holder may have got more rights already, or waits for them ahead of others.
-        let account = self.members.get(&member);
+        let account = self.members.get(member);
         let asks = account.and_then(|account| account.asks.as_ref());
         let own = asks.filter(|asks| asks.held_before > 0).map(|_| member);
         delaying.chain(own)
@@ -785,7 +979,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     /// Whether the rights of a member exclude those that another one waits for.
     pub(crate) fn excludes(&self, member: MemberNumber, waiting: MemberNumber) -> bool {
         let mut parts = self.waiting_parts(waiting);
-        member != waiting && parts.any(|(part, entry)| entry.rights(member).exclude(part.wanted))
+        member != waiting && parts.any(|(part, _, entry)| entry.rights(member).exclude(part.wanted))
     }
 
     /// Returns at most `most` of the members that a member waits for, without duplicates. Holders
@@ -793,12 +987,12 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     /// for the others. The time does not depend on the lengths of the queues.
     pub(crate) fn nearest_blockers(&self, member: MemberNumber, most: usize) -> Vec<MemberNumber> {
         let parts = || self.waiting_parts(member).take(most);
-        let ahead = parts().flat_map(|(part, entry)| {
+        let ahead = parts().flat_map(|(part, _, entry)| {
             let upgrades = entry.upgrades_ahead(member, part.wanted);
             let ahead = upgrades.chain(entry.directly_ahead(part.state));
             ahead.map(|queued| queued.member)
         });
-        let holders = parts().flat_map(|(part, entry)| entry.excluding(member, part.wanted));
+        let holders = parts().flat_map(|(part, _, entry)| entry.excluding(member, part.wanted));
         let mut listed = HashSet::<_, Secret>::default();
         let ahead = ahead.filter(|other| listed.insert(*other));
         // The other half is for holders.
@@ -812,7 +1006,7 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
 
     /// How many things a member holds, and for how many it waits.
     pub(crate) fn counts(&self, member: MemberNumber) -> [usize; 2] {
-        let account = self.members.get(&member);
+        let account = self.members.get(member);
         let asks = account.and_then(|account| account.asks.as_ref());
         let held = account.map_or(0, |account| account.held.len());
         [held, asks.map_or(0, |asks| asks.missing)]
@@ -821,29 +1015,37 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
     /// Returns all members that some other member waits for, in no order and with duplicates. It
     /// visits the waiting requests and the things that they wait for.
     pub(crate) fn delaying(&self) -> impl Iterator<Item = MemberNumber> {
-        let contended = self.contended.iter();
-        let entries = contended.filter_map(|key| self.entries.get(key));
+        let contended = self.things.contended.iter();
+        let entries = contended.filter_map(|id| self.things.get(*id));
         entries.flat_map(TableEntry::delaying)
     }
 
-    fn waiting_parts(&self, member: MemberNumber) -> impl Iterator<Item = (&Part<K>, &TableEntry)> {
-        let asks = self
-            .members
-            .get(&member)
-            .and_then(|account| account.asks.as_ref());
+    /// Returns the parts of a request that wait, each with its thing.
+    fn waiting_parts(
+        &self,
+        member: MemberNumber,
+    ) -> impl Iterator<Item = (&Part, &K, &TableEntry)> {
+        let account = self.members.get(member);
+        let asks = account.and_then(|account| account.asks.as_ref());
         let parts = asks.into_iter().flat_map(|asks| &asks.parts);
         let waiting = parts.filter(|part| part.state != PartState::Granted);
-        waiting.filter_map(|part| Some((part, self.entries.get(&part.key)?)))
+        waiting.filter_map(|part| {
+            let entry = self.things.entries.get(part.id)?;
+            Some((part, entry.key(), &entry.state))
+        })
     }
 
     /// Whether a request of another member may wait for what this one has, directly.
     fn may_delay_another(&self, member: MemberNumber) -> bool {
-        let Some(account) = self.members.get(&member) else {
+        // No member waits for a member that has had nothing until now.
+        let had_rights = |asks: &Asks| asks.held_before > 0;
+        let account = self.members.get(member);
+        let Some(account) = account.filter(|it| it.asks.as_deref().is_some_and(had_rights)) else {
             return false;
         };
-        let is_waited_for = |key: &K| {
+        let is_waited_for = |id: &KeyId| {
             step();
-            let entry = self.entries.get(key);
+            let entry = self.things.get(*id);
             let entry = entry.filter(|entry| entry.rights(member) != Rights::NONE);
             let waits = entry.and_then(|entry| entry.waits.as_ref());
             waits.is_some_and(|waits| {
@@ -852,37 +1054,38 @@ impl<K: Clone + Eq + Hash> LockTable<K> {
                 !waits.list.is_empty() || upgrades.any(|(_, queued)| queued.member != member)
             })
         };
-        match self.contended.len() < account.held.len() {
-            true => self.contended.iter().any(is_waited_for),
+        match self.things.contended.len() < account.held.len() {
+            true => self.things.contended.iter().any(is_waited_for),
             false => account.held.iter().any(is_waited_for),
         }
     }
 
-    /// Returns the cycle that a member's request closes, beginning with the member.
+    /// Returns a cycle that a member's request has closed, beginning with the member. One of its
+    /// members has to [withdraw](Self::withdraw).
     ///
     /// Breadth first. Each member is visited once, and each request and each holder of a thing at
     /// most twice for each right that waits for it.
-    fn cycle(&self, member: MemberNumber) -> Option<Vec<Link<K>>> {
+    pub(crate) fn cycle(&self, member: MemberNumber) -> Option<Vec<Link<K>>> {
         if !self.may_delay_another(member) {
             return None;
         }
         // Each link with the index of the one before it, and the member to which it leads.
         let mut way: Vec<(Option<usize>, Link<K>, MemberNumber)> = Vec::new();
         let mut reached = HashSet::<_, Secret>::from_iter([member]);
-        let mut walked = HashMap::<&K, Walked, Secret>::default();
+        let mut walked = HashMap::<KeyId, Walked, Secret>::default();
         let (mut waiting, mut before) = (member, None);
         loop {
-            for (part, entry) in self.waiting_parts(waiting) {
+            for (part, key, entry) in self.waiting_parts(waiting) {
                 let known = way.len();
                 let request = (waiting, part.wanted, part.state);
                 entry.walk(
                     request,
-                    walked.entry(&part.key).or_default(),
+                    walked.entry(part.id).or_default(),
                     |next, next_has| {
                         if next == member || reached.insert(next) {
                             let link = Link {
                                 member: waiting,
-                                key: part.key.clone(),
+                                key: key.clone(),
                                 wants: part.wanted,
                                 has: part.before,
                                 next_has,

@@ -137,7 +137,7 @@ impl LockState {
         }
         let nodes = self.nodes.as_ref()?;
         let delaying = nodes.table.newly_delaying(waiting_at.number);
-        let holds = delaying.filter_map(|number| Some(&nodes.list.get(&number)?.hold));
+        let holds = delaying.filter_map(|number| Some(&nodes.table.member(number)?.hold));
         holds.filter_map(|hold| Some(hold.more.overdue?.at)).min()
     }
 
@@ -167,7 +167,7 @@ impl LockState {
         let nodes = self.nodes.iter().filter(|_| !self.holders_delay_queue());
         let holds = nodes.flat_map(|nodes| {
             let delaying = nodes.table.delaying();
-            delaying.filter_map(|number| Some(&nodes.list.get(&number)?.hold))
+            delaying.filter_map(|number| Some(&nodes.table.member(number)?.hold))
         });
         let holds = all.into_iter().flatten().chain(holds);
         holds.filter_map(|hold| Some((hold.grant.id(), hold.more.overdue?, hold.more.sealed)))

@@ -1,7 +1,5 @@
 //! Reading holders and waiters, and which of them wait for which, page by page.
 
-use std::ops::Bound;
-
 use super::*;
 use crate::diagnostics::{HeldLock, LockReport, RequestKind, WaiterKind, WaitingRequest};
 use crate::node::{Deadlock, DeadlockLink, RefusedDeadlock};
@@ -35,9 +33,12 @@ impl LockState {
             ..self.metrics.stats(self.now)
         };
         let nodes = self.nodes.as_ref();
+        let deadlocks = self.deadlocks();
+        let [total_deadlocks, total_upgrade_conflicts] =
+            deadlocks.map_or([0; 2], |it| [it.total, it.of_upgrades]);
         let mut of_nodes = nodes.map_or_else(RequestStats::default, |nodes| RequestStats {
-            total_deadlocks: nodes.deadlocks,
-            total_upgrade_conflicts: nodes.upgrade_conflicts,
+            total_deadlocks,
+            total_upgrade_conflicts,
             holders: nodes.holds().count(),
             waiting: nodes.waiting,
             entries: nodes.table.len() as u64,
@@ -47,11 +48,15 @@ impl LockState {
         [whole, of_nodes]
     }
 
+    fn deadlocks(&self) -> Option<&Deadlocks> {
+        self.nodes.as_ref()?.deadlocks.as_deref()
+    }
+
     /// Returns a report without holders and waiters.
     pub(crate) fn totals(&self) -> LockReport {
         let [document, nodes] = self.request_stats();
-        let members = self.nodes.iter();
-        let refused = members.flat_map(|members| members.last_deadlocks.list(self.now));
+        let deadlocks = self.deadlocks().into_iter();
+        let refused = deadlocks.flat_map(|deadlocks| deadlocks.last.list(self.now));
         let refused = refused.map(|(deadlock, refused_for)| {
             let deadlock = deadlock.clone();
             RefusedDeadlock {
@@ -73,16 +78,15 @@ impl LockState {
     pub(crate) fn members_page(&self, after: Option<MemberNumber>) -> MembersPage {
         let (mut holders, mut waiters, mut next) = MembersPage::default();
         holders.extend(self.holder().map(|holder| self.held_lock(holder)));
-        let after = after.map_or(Bound::Unbounded, Bound::Excluded);
         let members = self.nodes.iter();
-        let members = members.flat_map(|nodes| nodes.list.range((after, Bound::Unbounded)));
+        let members = members.flat_map(|nodes| nodes.table.members_after(after));
         for (nth, (number, member)) in (1..=PAGE).zip(members) {
             if member.hold.is_granted() {
                 holders.push(self.held_lock(&member.hold));
             }
-            let asking = member.asking.as_ref();
+            let asking = member.asking.as_deref();
             waiters.extend(asking.and_then(|waiter| self.waits_for_nodes_now(waiter)));
-            next = (nth == PAGE).then_some(*number);
+            next = (nth == PAGE).then_some(number);
         }
         (holders, waiters, next)
     }
@@ -141,12 +145,12 @@ impl LockState {
     ) -> WaitingRequest {
         // A request for nodes in the queue waits for the request ahead, and for no member.
         let members = self.nodes.iter().filter(|_| waiter.more.nodes.is_none());
-        let members = members.flat_map(|nodes| nodes.list.keys());
+        let members = members.flat_map(|nodes| nodes.table.members());
         let holders = self.holder().into_iter().chain(self.closed());
         let holders = holders.map(|hold| hold.grant.id());
-        let holders = holders.chain(members.map(|number| self.id(*number)));
+        let holders = holders.chain(members.map(|(number, _)| self.id(number)));
         let holders = holders.take(WaitingRequest::BLOCKERS - usize::from(ahead.is_some()));
-        let set = waiter.more.nodes.as_deref().map_or(&[][..], Vec::as_slice);
+        let set = waiter.more.nodes.as_deref().map_or(&[][..], |set| set);
         let shown = set.iter().filter(|(_, rights)| is_shown(rights.mode()));
         let shown = shown.map(|(granule, rights)| node_wait(granule, *rights));
         WaitingRequest {
@@ -182,11 +186,12 @@ impl LockState {
         }
     }
 
+    /// Returns the error of the member that closed a cycle, and records it.
     pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
         let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());
         let links = cycle.into_iter().filter_map(|link| {
-            let member = nodes.list.get(&link.member)?;
+            let member = nodes.table.member(link.member)?;
             let waited = |asking: &LockWaiter| self.now - asking.since;
             let source = &member.hold.source;
             Some(DeadlockLink {
@@ -197,16 +202,17 @@ impl LockState {
                 waits_for: node_wait(&link.key, link.wants),
                 has: mode(link.has),
                 held_by_next: mode(link.next_has),
-                waiting_for: member.asking.as_ref().map_or(Duration::ZERO, waited),
+                waiting_for: member.asking.as_deref().map_or(Duration::ZERO, waited),
                 held_for: member.hold.since.lasted(self.now),
             })
         });
         let links = links.collect();
         let deadlock = Box::new(Deadlock { links });
-        nodes.deadlocks += 1;
-        nodes.last_deadlocks.push((*deadlock).clone(), self.now);
+        let deadlocks = nodes.deadlocks.get_or_insert_default();
+        deadlocks.total += 1;
+        deadlocks.last.push((*deadlock).clone(), self.now);
         if deadlock.is_of_upgrades() {
-            nodes.upgrade_conflicts += 1;
+            deadlocks.of_upgrades += 1;
             return LockError::UpgradeConflict(deadlock);
         }
         LockError::Deadlock(deadlock)

@@ -246,7 +246,7 @@ impl LockState {
         for _ in 0..FOLLOWED {
             // A holder comes first.
             let nearest = nodes.table.nearest_blockers(number, 2);
-            let member = nodes.list.get(nearest.first()?)?;
+            let member = nodes.table.member(*nearest.first()?)?;
             if member.asking.is_none() {
                 return Some(&member.hold);
             }

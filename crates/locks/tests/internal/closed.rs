@@ -170,7 +170,13 @@ fn no_holder_is_revoked_for_requests_that_wait_for_what_closes_the_lock() {
 struct Flat;
 
 impl Tree for Flat {
-    fn each_ancestor(&self, _: &NodeId, _: &mut dyn FnMut(&NodeId)) {}
+    fn each_ancestor(&self, _: &NodeId, _: &mut dyn FnMut(&NodeId)) -> u64 {
+        self.version()
+    }
+
+    fn version(&self) -> u64 {
+        0
+    }
 }
 
 /// A holder of nodes gets more of them, and no other request gets any.
@@ -193,9 +199,8 @@ fn a_closed_lock_lets_no_request_for_nodes_in_beside_a_holder_of_others() {
     assert_eq!(holder_named(&refused.unwrap_err()), "disk");
     let refused = lock.request("ben").options(options.clone()).wait();
     assert_eq!(holder_named(&refused.unwrap_err()), "ann");
-    let (requester, more) = (by(&ann), nodes("c"));
-    let thread = WaiterKind::Thread;
-    blocking(lock.extend_nodes(thread, held, &requester, &options, &more, &Flat)).unwrap();
+    let (thread, more) = (WaiterKind::Thread, nodes("c"));
+    blocking(lock.extend_nodes(thread, held, &options, &more, &Flat)).unwrap();
     clock.advance(SECOND);
     lock.leave_grant(held.id());
     clock.advance(SECOND);

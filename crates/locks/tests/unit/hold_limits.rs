@@ -82,7 +82,13 @@ fn lock_10_the_keeper_does_not_look_before_a_limit_passes() {
 fn a_waiter_for_nodes_does_not_list_all_that_delay_any_request() {
     struct Flat;
     impl Tree for Flat {
-        fn each_ancestor(&self, _: &NodeId, _: &mut dyn FnMut(&NodeId)) {}
+        fn each_ancestor(&self, _: &NodeId, _: &mut dyn FnMut(&NodeId)) -> u64 {
+            self.version()
+        }
+
+        fn version(&self) -> u64 {
+            0
+        }
     }
     let steps_of_the_last = |hold_limit| {
         let lock = FifoLock::with_options(LockOptions {

@@ -52,8 +52,7 @@ impl Taken {
 
     /// Takes a step of the state at the present.
     fn step<T>(&mut self, step: impl FnOnce(&mut LockState) -> T) -> T {
-        self.state.now = self.clock.now();
-        self.state.observe();
+        self.state.read_clock(&self.clock);
         step(&mut self.state)
     }
 
