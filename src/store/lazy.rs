@@ -14,6 +14,8 @@ pub(super) struct LazyParts(OnceLock<Box<Parts>>);
 pub(super) struct Parts {
     /// Made when the first transaction on nodes is published.
     pub(super) publishing: OnceLock<FifoLock>,
+    /// Made when the first transaction in `retry` is refused.
+    pub(super) retrying: OnceLock<FifoLock>,
     pub(super) pinned: PinnedVersions,
     pub(super) registry: Registry,
 }

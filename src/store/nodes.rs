@@ -6,6 +6,7 @@
 mod needs;
 mod on_nodes;
 mod reads;
+mod refusals;
 mod session;
 
 use std::fmt;
@@ -13,14 +14,15 @@ use std::panic::Location;
 
 use on_nodes::NodeLocking;
 pub(super) use on_nodes::{LaterWaits, OnNodes};
+pub(crate) use refusals::Refusals;
 pub(crate) use session::FromSession;
 
 use super::{DataStore, Draft, ObservedTransaction, Transaction, TransactionKind};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{
-    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext,
-    RequestStats, Scope, Tree, WaiterKind, WaitingRequest,
+    AcquireOptions, FifoLock, Grant, HeldLock, LockError, LockRequest, PendingRequest,
+    RequestContext, RequestStats, Scope, Tree, WaiterKind, WaitingRequest,
 };
 
 impl Tree for DataStore {
@@ -87,6 +89,31 @@ impl DataStore {
         let asked = lock.grant_nodes_as(waits_as, &requester, &options, scope, self);
         let grant = asked.await?;
         Ok(self.begin_on_granted(grant, owner, nodes, (options, call_site)))
+    }
+
+    /// Locks more nodes for a holder. Returns the grant of all.
+    async fn lock_more_nodes(
+        &self,
+        waits_as: WaiterKind,
+        grant: Grant,
+        options: &AcquireOptions,
+        scope: &Scope,
+    ) -> Result<Grant, LockError> {
+        let asked = self
+            .0
+            .lock
+            .extend_nodes(waits_as, grant, options, scope, self);
+        let granted = asked.await;
+        if let Err(LockError::Deadlock(_) | LockError::UpgradeConflict(_)) = granted {
+            refusals::note(self);
+        }
+        granted
+    }
+
+    /// The lock that a transaction in `retry` acquires before its next attempt, after a refusal.
+    pub(crate) fn retrying(&self) -> &FifoLock {
+        let parts = self.0.log.lazy.get_or_make();
+        parts.retrying.get_or_init(FifoLock::new)
     }
 
     fn begin_on_granted(
@@ -410,10 +437,10 @@ impl LockRequest for MoreNodes<'_> {
 
     async fn grant_as(self, context: RequestContext) -> Result<(), LockError> {
         let Self { guard, scope } = self;
-        let store = &guard.store;
-        let lock = &store.0.lock;
         let (waits_as, options) = (context.waits_as, &context.options);
-        let asked = lock.extend_nodes(waits_as, guard.grant, options, &scope, store);
+        let asked = guard
+            .store
+            .lock_more_nodes(waits_as, guard.grant, options, &scope);
         guard.grant = asked.await?;
         Ok(())
     }

@@ -7,7 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use crate::codes::{CodedError, Retry};
-use crate::lock::WaiterKind;
+use crate::id::OwnerId;
+use crate::lock::{FifoLock, LockError, LockGuard, WaiterKind};
+use crate::store::Refusals;
 
 /// Runs code, and retries it from its start after each error whose verdict is
 /// [`Now`](Retry::Now). It runs at most `attempts` times in all and at least once. Returns the
@@ -17,10 +19,15 @@ use crate::lock::WaiterKind;
 /// safe. The code has to begin a new transaction each time, and should drop it before it returns,
 /// as `?` does.
 ///
-/// The first retry runs at once. Before each further one the calling thread sleeps, 50 microseconds
-/// at first and twice as long each time, up to 12.8 milliseconds. Each sleep lasts a random part of
-/// this time, at least half. Otherwise threads that lock nodes step by step could fail each other
-/// forever.
+/// Threads that lock nodes step by step could refuse each other forever. So after a request for
+/// nodes was [refused](crate::lock::LockError::Deadlock), the calling thread waits for its turn.
+/// The transactions of a store that were refused run their further attempts one after the other, in
+/// FIFO order. A thread waits 12.8 milliseconds at most. It keeps its turn until it returns, or an
+/// attempt fails with another error.
+///
+/// After another error, the first retry runs at once. Before each further one the thread sleeps, 50
+/// microseconds at first and twice as long each time, up to 12.8 milliseconds. Each sleep lasts a
+/// random part of this time, at least half.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope, transaction::retry};
@@ -48,13 +55,37 @@ pub fn retry<T, E: CodedError>(
     attempts: u32,
     mut code: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
+    let refusals = Refusals::begin();
+    let mut turn = None;
     for attempt in 1..attempts {
         match code() {
-            Err(error) if error.retry() == Retry::Now => pause_after(attempt),
+            Err(error) if error.retry() == Retry::Now => match refusals.take_last() {
+                Some(_) if turn.is_some() => thread::yield_now(),
+                Some(turns) => turn = wait_for_turn(&turns, attempt),
+                None => {
+                    turn = None;
+                    pause_after(attempt);
+                }
+            },
             outcome => return outcome,
         }
     }
     code()
+}
+
+/// Waits for the turn of a transaction that was refused, but not longer than the longest pause.
+fn wait_for_turn(turns: &FifoLock, attempt: u32) -> Option<LockGuard> {
+    let asked = turns
+        .request(OwnerId::default())
+        .timeout(LONGEST_PAUSE)
+        .wait();
+    if let Err(error) = &asked
+        && !matches!(error, LockError::Timeout(_))
+    {
+        // Of an outer `retry`, the thread has the turn already.
+        pause_after(attempt);
+    }
+    asked.ok()
 }
 
 /// Lets conflicting transactions finish before the next attempt: a thread sleeps, a task lets the
@@ -78,17 +109,21 @@ async fn yield_task() {
     .await
 }
 
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_micros(12_800);
+
 fn pause_after(attempt: u32) {
     thread::sleep(pause(attempt, RandomState::new().hash_one(attempt)));
 }
 
 fn pause(attempt: u32, random: u64) -> Duration {
     const FIRST: Duration = Duration::from_micros(50);
-    const DOUBLINGS: u32 = 8;
     if attempt < 2 {
         return Duration::ZERO;
     }
-    let longest = FIRST * (1 << (attempt - 2).min(DOUBLINGS));
+    let longest = FIRST
+        .saturating_mul(1 << (attempt - 2).min(16))
+        .min(LONGEST_PAUSE);
     let half = longest / 2;
     half + Duration::from_nanos(random % (half.as_nanos() as u64 + 1))
 }

@@ -134,9 +134,13 @@ impl OnNodes {
 impl NodeLocking {
     /// Locks more nodes. Returns the grant of all.
     fn lock_more(&self, missing: &Scope) -> Result<Grant, LockError> {
-        let (store, options) = (&self.store, &self.options);
-        let lock = store.fifo();
-        blocking(lock.extend_nodes(WaiterKind::Thread, self.grant, options, missing, store))
+        let Self {
+            store,
+            grant,
+            options,
+            ..
+        } = self;
+        blocking(store.lock_more_nodes(WaiterKind::Thread, *grant, options, missing))
     }
 }
 
