@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use crate::lock::FifoLock;
 use crate::store::DataStore;
 
-/// The refusals of requests for nodes in the innermost `retry` of a thread: the lock of the turns of
-/// the store that refused the last one. `None` without a `retry`.
+/// The last refusal of a request for nodes in the innermost `retry` of a thread: the lock of the
+/// turns of the store. `None` without a `retry`.
 type LastRefusal = Option<Option<FifoLock>>;
 
 std::thread_local! {
@@ -15,11 +15,11 @@ std::thread_local! {
 
 /// Notes that a store refused a request for nodes of the calling thread.
 pub(super) fn note(store: &DataStore) {
-    LAST_REFUSAL.with_borrow_mut(|last| {
-        if let Some(last) = last {
-            *last = Some(store.retrying().clone());
-        }
-    });
+    // A thread that ends may have no such value any more.
+    let is_in_retry = LAST_REFUSAL.try_with(|last| last.borrow().is_some());
+    if is_in_retry == Ok(true) {
+        LAST_REFUSAL.set(Some(Some(store.retrying().clone())));
+    }
 }
 
 /// Lets refusals be noted for a `retry` of the calling thread. Its end restores those of the outer
