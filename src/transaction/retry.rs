@@ -20,14 +20,15 @@ use crate::store::Refusals;
 /// as `?` does.
 ///
 /// Threads that lock nodes step by step could refuse each other forever. So after a request for
-/// nodes was [refused](crate::lock::LockError::Deadlock), the calling thread waits for its turn.
-/// The transactions of a store that were refused run their further attempts one after the other, in
-/// FIFO order. A thread waits 12.8 milliseconds at most. It keeps its turn until it returns, or an
-/// attempt fails with another error.
+/// nodes was refused ([`Deadlock`](crate::lock::LockError::Deadlock),
+/// [`UpgradeConflict`](crate::lock::LockError::UpgradeConflict)), the calling thread waits for its
+/// turn. The transactions of a store that were refused run their further attempts one after the
+/// other, in FIFO order. A thread waits 12.8 milliseconds at most. It keeps its turn until it
+/// returns, or an attempt fails with another error. Refusals of a second store do not change that.
 ///
-/// After another error, the first retry runs at once. Before each further one the thread sleeps, 50
-/// microseconds at first and twice as long each time, up to 12.8 milliseconds. Each sleep lasts a
-/// random part of this time, at least half.
+/// After another error, and after a refusal in its turn, the first retry runs at once. Before each
+/// further one the thread sleeps, 50 microseconds at first and twice as long each time, up to 12.8
+/// milliseconds. Each sleep lasts a random part of this time, at least half.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope, transaction::retry};
@@ -60,8 +61,10 @@ pub fn retry<T, E: CodedError>(
     for attempt in 1..attempts {
         match code() {
             Err(error) if error.retry() == Retry::Now => match refusals.take_last() {
-                Some(_) if turn.is_some() => thread::yield_now(),
-                Some(turns) => turn = wait_for_turn(&turns, attempt),
+                Some(turns) => match turn {
+                    Some((_, since)) => pause_after(attempt - since),
+                    None => turn = wait_for_turn(&turns, attempt).map(|turn| (turn, attempt)),
+                },
                 None => {
                     turn = None;
                     pause_after(attempt);

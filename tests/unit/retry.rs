@@ -1,6 +1,7 @@
 //! Unit tests of `src/transaction/retry.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::time::Instant;
 
 use super::*;
 use crate::DataStore;
@@ -33,14 +34,14 @@ fn refusal(store: &DataStore) -> LockError {
 }
 
 /// Returns for each attempt of a transaction whether a turn was taken when it began, and once more
-/// for the end. The first attempt is refused, the second fails without a refusal.
-fn turns(store: &DataStore) -> Vec<bool> {
+/// for the end. The first attempts are refused, the next one fails without a refusal.
+fn turns(store: &DataStore, refusals: usize) -> Vec<bool> {
     let (mut taken, mut refused) = (Vec::new(), None);
-    let done = retry(3, || {
+    let done = retry(2 + refusals as u32, || {
         taken.push(store.retrying().is_locked());
         match taken.len() {
-            1 => Err(refused.insert(refusal(store)).clone()),
-            2 => Err(refused.clone().unwrap()),
+            attempt if attempt <= refusals => Err(refused.insert(refusal(store)).clone()),
+            attempt if attempt == refusals + 1 => Err(refused.clone().unwrap()),
             _ => Ok(()),
         }
     });
@@ -51,19 +52,44 @@ fn turns(store: &DataStore) -> Vec<bool> {
 
 #[test]
 fn node_locks_04_a_refused_transaction_has_its_turn_until_it_fails_otherwise() {
-    assert_eq!(turns(&DataStore::new()), [false, true, false, false]);
+    assert_eq!(turns(&DataStore::new(), 1), [false, true, false, false]);
+    assert_eq!(
+        turns(&DataStore::new(), 2),
+        [false, true, true, false, false]
+    );
 }
 
 #[test]
 fn node_locks_04_a_refused_transaction_waits_for_its_turn_no_longer_than_a_pause() {
     let store = DataStore::new();
-    let of_another = store.retrying().lock("other").unwrap();
-    assert_eq!(turns(&store), [true; 4]);
-    drop(of_another);
+    // By its id, the lock is not bound to this thread, which would not wait for itself.
+    store.retrying().acquire_lock("other").unwrap();
+    let begun = Instant::now();
+    assert_eq!(turns(&store, 1), [true; 4]);
+    let waited = begun.elapsed();
+    assert!(waited >= LONGEST_PAUSE, "{waited:?}");
+    assert!(waited < Duration::from_secs(4), "{waited:?}");
 }
 
 #[test]
-fn node_locks_04_a_turn_of_an_outer_retry_does_not_delay_an_inner_one() {
+fn node_locks_04_a_refusal_of_an_inner_retry_is_one_of_the_outer() {
+    let store = DataStore::new();
+    let mut attempts = 0;
+    let done: Result<(), LockError> = retry(2, || {
+        attempts += 1;
+        match attempts {
+            1 => retry(1, || Err(refusal(&store))),
+            _ => {
+                assert!(store.retrying().is_locked());
+                Ok(())
+            }
+        }
+    });
+    done.unwrap();
+}
+
+#[test]
+fn node_locks_04_an_inner_retry_runs_in_the_turn_of_the_outer_one() {
     let store = DataStore::new();
     let mut attempts = 0;
     let done: Result<(), LockError> = retry(2, || {
@@ -104,5 +130,5 @@ fn node_locks_04_a_panic_ends_the_turn() {
         })
     }));
     assert!(panicked.is_err());
-    assert_eq!(turns(&store), [false, true, false, false]);
+    assert_eq!(turns(&store, 1), [false, true, false, false]);
 }

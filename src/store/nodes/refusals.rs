@@ -13,36 +13,42 @@ std::thread_local! {
     static LAST_REFUSAL: RefCell<LastRefusal> = const { RefCell::new(None) };
 }
 
+/// Replaces the last refusal of the calling thread. A thread that ends may have none any more.
+fn replace(last: LastRefusal) -> LastRefusal {
+    let replaced = LAST_REFUSAL.try_with(|it| it.replace(last));
+    replaced.ok().flatten()
+}
+
 /// Notes that a store refused a request for nodes of the calling thread.
 pub(super) fn note(store: &DataStore) {
-    // A thread that ends may have no such value any more.
     let is_in_retry = LAST_REFUSAL.try_with(|last| last.borrow().is_some());
     if is_in_retry == Ok(true) {
-        LAST_REFUSAL.set(Some(Some(store.retrying().clone())));
+        drop(replace(Some(Some(store.retrying().clone()))));
     }
 }
 
-/// Lets refusals be noted for a `retry` of the calling thread. Its end restores those of the outer
-/// one, also after a panic.
+/// Lets refusals be noted for a `retry` of the calling thread. Its end restores that of the outer
+/// one, also after a panic. If its last refusal was not taken, the outer one is refused too.
 pub(crate) struct Refusals {
     of_outer: LastRefusal,
 }
 
 impl Refusals {
     pub(crate) fn begin() -> Self {
-        Self {
-            of_outer: LAST_REFUSAL.replace(Some(None)),
-        }
+        let of_outer = replace(Some(None));
+        Self { of_outer }
     }
 
     /// Returns the lock of the turns of the store that refused a request last, once.
     pub(crate) fn take_last(&self) -> Option<FifoLock> {
-        LAST_REFUSAL.with_borrow_mut(|last| last.as_mut()?.take())
+        replace(Some(None)).flatten()
     }
 }
 
 impl Drop for Refusals {
     fn drop(&mut self) {
-        LAST_REFUSAL.set(self.of_outer.take());
+        let last = self.take_last();
+        let of_outer = self.of_outer.take();
+        replace(of_outer.map(|of_outer| last.or(of_outer)));
     }
 }
