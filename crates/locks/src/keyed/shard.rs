@@ -20,6 +20,7 @@ use crate::sampling::{HoldStart, Pace};
 use crate::time::MonotonicTime;
 
 pub(super) struct Shard<K, V> {
+    /// With room for three keys that is kept, and the memory of one.
     pub(super) entries: KeyTable<K, KeyHolder<V>, 3, 1>,
     pub(super) state: ShardState,
 }
@@ -82,7 +83,6 @@ pub(super) struct AnsweredRequests<V> {
 impl<K, V> Shard<K, V> {
     pub(super) fn new(lock: u32, index: usize, sampling: Sampling) -> Self {
         Self {
-            // It keeps room for this many keys.
             entries: KeyTable::default(),
             state: ShardState {
                 lock,

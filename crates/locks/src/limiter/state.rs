@@ -23,6 +23,7 @@ use crate::wait::WaitDeadline;
 use crate::{shrink, threads};
 
 pub(super) struct LimiterState<K: LimiterKey> {
+    /// With room for 14 keys that is kept, and the memory of one.
     keys: KeyTable<K, KeyState<K>, 14, 1>,
     added: u64,
     /// Of keys that were not configured by name.
@@ -71,7 +72,6 @@ impl<K: LimiterKey> LimiterState<K> {
         rules: Vec<(K, KeyLimit)>,
         clock: &Clock,
     ) -> Self {
-        // It keeps room for this many keys.
         let mut keys = KeyTable::default();
         let added = rules.len() as u64;
         for ((key, rule), number) in rules.into_iter().zip(0..) {
