@@ -35,11 +35,12 @@ impl VisitBudget {
     }
 
     fn spend(&mut self, steps: usize) -> Result<(), ExpressionError> {
-        crate::steps::steps(steps);
         self.0 = self
             .0
             .checked_sub(steps)
             .ok_or(ExpressionError::TooComplex)?;
+        // Those that are refused are not made.
+        crate::steps::steps(steps);
         Ok(())
     }
 }
@@ -371,5 +372,20 @@ impl TransitionTable {
             }
         }
         Ok((merged, group[START as usize]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::steps::counted;
+
+    /// The last ones that were asked for were counted, too, although they were not made.
+    #[test]
+    fn steps_beyond_the_budget_are_refused_and_not_counted() {
+        let mut budget = VisitBudget(10);
+        let (spent, steps) = counted(|| [budget.spend(6), budget.spend(1_000)]);
+        assert_eq!(spent, [Ok(()), Err(ExpressionError::TooComplex)]);
+        assert_eq!(steps, 6);
     }
 }

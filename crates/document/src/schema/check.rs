@@ -303,9 +303,7 @@ impl Schema {
             false => Err(unknown_type(id, kind)),
         };
         let marks_known = |id, marks: &Marks| {
-            let unknown = marks
-                .iter()
-                .find(|mark| !self.marks.contains_key(&mark.kind));
+            let unknown = marks.iter().find(|mark| !self.has_mark(&mark.kind));
             unknown.map_or(Ok(()), |mark| Err(unknown_mark(id, mark)))
         };
         match change {
@@ -323,6 +321,11 @@ impl Schema {
             } => marks_known(id, &marks.added),
             _ => Ok(()),
         }
+    }
+
+    /// Whether it has a kind of mark.
+    pub(crate) fn has_mark(&self, mark: &str) -> bool {
+        self.marks.contains_key(mark)
     }
 
     /// Whether a mark excludes another.
