@@ -8,6 +8,7 @@ mod backspace;
 mod blocks;
 mod cells;
 mod clipboard;
+mod exclusions;
 mod fitting;
 mod halves;
 mod input_rules;

@@ -4,15 +4,14 @@ use std::collections::BTreeMap;
 
 use doclock::dsl::*;
 use doclock::{
-    DataStore, Editor, StoreOptions, View,
-    document::{Attributes, EditError, Mark, NodeSpec, Selection},
-    schema::Schema,
+    Editor, View,
+    document::{Attributes, EditError, Mark, Selection},
     transaction::{NodeOperation, OperationError, TextSpan},
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::common::{Dice, SESSION, cases, commit, id};
+use super::common::{Dice, cases, id};
 use super::range::{
     Styles, attributes, characters, editor, extent, follow, random_editor, random_range, refused,
     run, script,
@@ -36,7 +35,7 @@ fn paragraph() -> Editor {
 }
 
 /// The marks of a node: `bold 0..3, link 2..6 {"href":"x"}`.
-fn marks(editor: &Editor, of: &str) -> String {
+pub(super) fn marks(editor: &Editor, of: &str) -> String {
     let snapshot = editor.store().snapshot();
     let marks = snapshot.node(id(of)).unwrap().marks();
     let plain = marks.iter().map(|mark| {
@@ -365,142 +364,6 @@ fn marks_06_a_text_between_two_equal_leaves_is_neither_of_them() {
     let editor = leaves();
     run(&editor, insert_text(9, "xy").on("a"));
     assert!(marks(&editor, "a").contains("image 7..14"));
-}
-
-fn editor_with(schema: Value, tree: NodeSpec) -> Editor {
-    let schema: Schema = serde_json::from_value(schema).unwrap();
-    let store = DataStore::with_options(StoreOptions::new().session(SESSION).schema(schema));
-    commit(&store, |on| drop(on.create(tree).unwrap()));
-    Editor::new(store, "ann")
-}
-
-#[test]
-fn marks_07_a_mark_leaves_out_texts_whose_type_or_parent_does_not_allow_it() {
-    let text = |kind: &str, id: &str| text_node(kind, "ab").with_id(id);
-    let editor = editor_with(
-        json!({
-            "nodes": {
-                "page": {"content": "(line | title)*"},
-                "line": {"content": "(text | plain)*"},
-                "title": {"content": "text*", "marks": "em"},
-                "text": {},
-                "plain": {"marks": ""},
-            },
-            "marks": {"bold": {}, "em": {}},
-        }),
-        element(
-            "page",
-            [
-                element("line", [text("text", "a"), text("plain", "b")]),
-                element("title", [text("text", "c")]),
-            ],
-        ),
-    );
-    let all = || TextSpan::to(0, "c", 2);
-    run(&editor, apply_mark("bold", all()).on("a"));
-    run(&editor, toggle_mark("em", TextSpan::to(1, "c", 2)).on("a"));
-    let found = ["a", "b", "c"].map(|id| marks(&editor, id));
-    assert_eq!(found, ["bold 0..2, em 1..2", "", "em 0..2"]);
-    // All characters that may have it have it.
-    run(&editor, toggle_mark("bold", all()).on("a"));
-    let found = ["a", "b", "c"].map(|id| marks(&editor, id));
-    assert_eq!(found, ["em 1..2", "", "em 0..2"]);
-}
-
-/// The marks of each character, by kind and number.
-type Plain = Vec<Vec<(String, usize)>>;
-
-/// Which marks exclude which, of the schema in the test below.
-fn excludes(one: &str, other: &str) -> bool {
-    match one {
-        "note" => false,
-        "code" => true,
-        "bold" => matches!(other, "bold" | "em"),
-        _ => one == other,
-    }
-}
-
-fn add(on: &mut Vec<(String, usize)>, kind: &str, number: usize) {
-    let is_leaf = |kind: &str| kind == "image";
-    let excluded = on
-        .iter()
-        .any(|(other, _)| !is_leaf(other) && excludes(other, kind) && !excludes(kind, other));
-    if !excluded {
-        on.retain(|(other, of)| {
-            is_leaf(other) || !excludes(kind, other) && (other.as_str(), *of) != (kind, number)
-        });
-        on.push((kind.to_owned(), number));
-    }
-}
-
-proptest! {
-    #![proptest_config(cases(200))]
-
-    #[test]
-    fn marks_07_any_mark_operation_obeys_exclusions_character_by_character(
-        steps in prop::collection::vec((0..4usize, 0..4usize, 0..2usize, 0..8usize, 0..8usize), 1..8),
-    ) {
-        let number = |number: usize| Attributes::from([("n", number.into())]);
-        let image = Mark::new("image", 3..4).with_attributes(number(9));
-        let editor = editor_with(
-            json!({
-                "nodes": {"text": {}},
-                "marks": {
-                    "note": {"attributes": {"n": {}}, "excludes": ""},
-                    "code": {"attributes": {"n": {}}, "excludes": "_"},
-                    "bold": {"attributes": {"n": {}}, "excludes": "bold em"},
-                    "em": {"attributes": {"n": {}}},
-                    "image": {"attributes": {"n": {}}, "leaf": true},
-                },
-            }),
-            text_node("text", "abc\u{fffc}defg").with_id("a").with_marks([image]),
-        );
-        let mut plain: Plain = vec![Vec::new(); 8];
-        plain[3].push(("image".to_owned(), 9));
-        for (act, kind, of, one, other) in steps {
-            let kind = ["note", "code", "bold", "em"][kind];
-            let (from, to) = (one.min(other), one.max(other) + 1);
-            let operation = match act {
-                0 => apply_mark_with(kind, number(of), from..to),
-                1 => remove_mark(kind, from..to),
-                2 => toggle_mark_with(kind, number(of), from..to),
-                _ => clear_formatting(from..to),
-            };
-            let range = &mut plain[from..to];
-            let can = |on: &[(String, usize)]| {
-                let mut after = on.to_vec();
-                add(&mut after, kind, of);
-                after.iter().any(|(other, _)| other == kind)
-            };
-            let has = |on: &[(String, usize)]| on.iter().any(|(other, _)| other == kind);
-            let is_applied = act == 0 || act == 2 && range.iter().any(|on| can(on) && !has(on));
-            for on in range {
-                match is_applied {
-                    true => add(on, kind, of),
-                    false if act == 3 => on.retain(|(other, _)| other == "image"),
-                    false => on.retain(|(other, _)| other != kind),
-                }
-            }
-            run(&editor, operation.on("a"));
-            let snapshot = editor.store().snapshot();
-            let found = snapshot.node(id("a")).unwrap().marks();
-            let found: Plain = (0..8)
-                .map(|at| {
-                    let over = found.iter().filter(|mark| mark.range.clone().unwrap().contains(&at));
-                    let number = |mark: &Mark| mark.attributes.get("n").unwrap().as_u64().unwrap();
-                    let mut over: Vec<_> = over
-                        .map(|mark| (mark.kind.to_string(), number(mark) as usize))
-                        .collect();
-                    over.sort();
-                    over
-                })
-                .collect();
-            for on in &mut plain {
-                on.sort();
-            }
-            prop_assert_eq!(&found, &plain);
-        }
-    }
 }
 
 proptest! {

@@ -15,11 +15,13 @@ use crate::steps::step;
 
 mod list;
 mod over;
+mod ranges;
 mod splice;
 mod tree;
 
 use list::List;
 pub use over::OBJECT;
+pub(super) use ranges::Ranges;
 pub(super) use splice::TextSplice;
 use tree::Tree;
 
@@ -386,27 +388,16 @@ impl Marks {
 
     /// The parts of the marks that are not in `other`.
     pub(super) fn minus(&self, other: &Self) -> Vec<Mark> {
-        let mut theirs: HashMap<_, Vec<_>, Secret> = HashMap::default();
+        let mut theirs: HashMap<_, Ranges, Secret> = HashMap::default();
         for mark in other.iter() {
-            theirs.entry(mark.says()).or_default().push(mark.bounds());
+            theirs.entry(mark.says()).or_default().add(mark.bounds());
         }
-        let mut rest = Vec::new();
-        for mark in self.iter() {
-            let Range { mut start, end } = mark.bounds();
-            // Sorted by start and without overlap, as equal marks are.
-            let same = theirs.get(&mark.says()).map_or(&[][..], Vec::as_slice);
-            let first = same.partition_point(|other| other.end <= start);
-            for other in same
-                .iter()
-                .skip(first)
-                .take_while(|other| other.start < end)
-            {
-                rest.extend((start < other.start).then(|| mark.over(start..other.start)));
-                start = other.end;
-            }
-            rest.extend((start < end).then(|| mark.over(start..end)));
-        }
-        rest
+        let none = Ranges::default();
+        let rest = self.iter().flat_map(|mark| {
+            let same = theirs.get(&mark.says()).unwrap_or(&none);
+            same.rest_of(mark.bounds()).map(|part| mark.over(part))
+        });
+        rest.collect()
     }
 
     /// Iterates over the marks in order.

@@ -1,7 +1,10 @@
 //! What a schema says about the marks of a text: which of them exclude, replace or remove others.
 
+use std::collections::BTreeSet;
+use std::iter;
 use std::ops::Range;
 
+use crate::mark::Ranges;
 use crate::schema::Schema;
 use crate::steps::steps;
 use crate::{Attributes, EditError, Mark, Marks, Node, Text, View, plan};
@@ -144,16 +147,20 @@ impl<'s> MarkRules<'s> {
         if !self.allows(view, node, kind) {
             return None;
         }
-        let mut added = Vec::new();
-        let of_node = NodeMarks::new(self, node);
-        let kept = node.marks().cut(range, |part, others| {
-            let Some(replaced) = of_node.replaced_by(kind, others) else {
-                return Vec::new();
-            };
-            added.push(Mark::new(kind, part).with_attributes(attributes.clone()));
-            replaced
-        });
-        Some(kept.into_iter().chain(added).collect())
+        let new = Mark::whole(kind).with_attributes(attributes.clone());
+        let leaves = self.leaves(node.text(), node.marks());
+        let replaces = |nth: usize, other: &Mark| self.replaces(kind, &other.kind, leaves[nth]);
+        Some(node.marks().with(range, &new, replaces))
+    }
+
+    /// Whether a new mark replaces one that is there; `None` if that excludes it. A leaf is
+    /// replaced by another of its kind only.
+    fn replaces(self, new: &str, other: &str, is_leaf: bool) -> Option<bool> {
+        match is_leaf {
+            true => Some(other == new),
+            false if self.excludes(new, other) => Some(true),
+            false => (!self.excludes(other, new)).then_some(false),
+        }
     }
 
     /// The marks of a node without some over some characters. Those that stand for leaves stay.
@@ -163,18 +170,10 @@ impl<'s> MarkRules<'s> {
         range: &Range<usize>,
         are: impl Fn(&Mark) -> bool,
     ) -> Vec<Mark> {
-        let NodeMarks { marks, leaves, .. } = NodeMarks::new(self, node);
-        // Whether a mark goes does not depend on the others, so they are not read again for each.
-        let left = marks.into_iter().zip(leaves).flat_map(|(mark, is_leaf)| {
-            let Range { start, end } = mark.bounds();
-            let parts = match !is_leaf && are(mark) {
-                true => [start..end.min(range.start), start.max(range.end)..end],
-                false => [start..end, end..end],
-            };
-            let parts = parts.into_iter().filter(|part| !part.is_empty());
-            parts.map(|part| mark.over(part))
-        });
-        left.collect()
+        let leaves = self.leaves(node.text(), node.marks());
+        let gone = iter::once(range.clone()).collect();
+        let are = |nth: usize, mark: &Mark| !leaves[nth] && are(mark);
+        node.marks().without(&gone, are)
     }
 
     /// How far the characters that may have a mark have it.
@@ -185,7 +184,6 @@ impl<'s> MarkRules<'s> {
         range: &Range<usize>,
         kind: &str,
     ) -> MarkCoverage {
-        let of_node = NodeMarks::new(self, node);
         let block = node.parent().and_then(|parent| view.node(parent));
         let is_code = |node: &Node| {
             let known = self.0.and_then(|it| Some((it, it.number_of(node.kind())?)));
@@ -194,19 +192,31 @@ impl<'s> MarkRules<'s> {
         let is_code = is_code(node) || block.is_some_and(is_code);
         // Elsewhere than in code, a newline is a hard break.
         let is_blank = |char: char| char.is_whitespace() && (is_code || char != '\n');
-        let mut found = MarkCoverage::default();
-        node.marks().cut(range, |part, others| {
-            let mut kinds = others.iter().map(|&nth| &of_node.marks[nth].kind);
-            let has_mark = kinds.any(|other| other == kind);
-            if has_mark || of_node.replaced_by(kind, others).is_some() {
-                let text = node.text().slice(part).unwrap_or_default();
-                let has_words = !text.chars().all(is_blank);
-                found.has_words |= has_words;
-                found.is_missing |= !has_mark;
-                found.is_missing_in_words |= !has_mark && has_words;
+        let has_words = |part: Range<usize>| {
+            let text = node.text().slice(part).unwrap_or_default();
+            !text.chars().all(is_blank)
+        };
+        // Characters that have it, and with them those that may not have it.
+        let (mut marked, mut settled) = (Ranges::default(), Ranges::default());
+        let leaves = self.leaves(node.text(), node.marks());
+        for (mark, is_leaf) in node.marks().iter().zip(leaves) {
+            let has_mark = mark.kind == kind;
+            if has_mark {
+                marked.add(mark.bounds());
             }
-            Vec::new()
-        });
+            if has_mark || self.replaces(kind, &mark.kind, is_leaf).is_none() {
+                settled.add(mark.bounds());
+            }
+        }
+        let mut found = MarkCoverage {
+            has_words: marked.within(range.clone()).any(has_words),
+            ..MarkCoverage::default()
+        };
+        for part in settled.rest_of(range.clone()) {
+            found.is_missing = true;
+            found.is_missing_in_words |= has_words(part);
+        }
+        found.has_words |= found.is_missing_in_words;
         found
     }
 
@@ -219,95 +229,61 @@ impl<'s> MarkRules<'s> {
     pub fn in_place_of_all(self, node: &Node, marks: Vec<Mark>) -> Result<Vec<Mark>, EditError> {
         let len = node.text().len();
         let given = plan::marks_for(node.id(), marks, len)?;
-        let new: Vec<&Mark> = given.iter().collect();
         let of_new = self.leaves(node.text(), &given);
-        let mut set = given.cut(&(0..len), |_, others| {
-            let (mut kept, mut gone): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());
-            let formatting = others.iter().copied().filter(|&nth| !of_new[nth]);
-            for nth in formatting {
-                let excludes =
-                    |one: usize, other: usize| self.excludes(&new[one].kind, &new[other].kind);
-                if kept
-                    .iter()
-                    .any(|&other| excludes(other, nth) && !excludes(nth, other))
-                {
-                    gone.push(nth);
-                    continue;
-                }
-                kept.retain(|&other| {
-                    let stays = !excludes(nth, other) || new[nth].kind == new[other].kind;
-                    if !stays {
-                        gone.push(other);
-                    }
-                    stays
-                });
-                kept.push(nth);
-            }
-            gone
-        });
-        let old: Vec<&Mark> = node.marks().iter().collect();
+        let (leaves, formatting): (Vec<_>, Vec<_>) =
+            given.iter().zip(of_new).partition(|(_, is_leaf)| *is_leaf);
+        let mut set = self.without_excluded(formatting.into_iter().map(|(mark, _)| mark).collect());
+        let taken: Ranges = leaves.iter().map(|(mark, _)| mark.bounds()).collect();
+        set.extend(leaves.into_iter().map(|(mark, _)| mark.clone()));
         let of_old = self.leaves(node.text(), node.marks());
-        let taken = new.iter().zip(&of_new).filter(|(_, leaf)| **leaf);
-        // Joined where they overlap, so that their ends are sorted, too.
-        let mut ranges: Vec<Range<usize>> = Vec::new();
-        for range in taken.filter_map(|(mark, _)| mark.range.clone()) {
-            match ranges.last_mut() {
-                Some(last) if range.start <= last.end => last.end = last.end.max(range.end),
-                _ => ranges.push(range),
-            }
-        }
-        let leaves = old.iter().zip(&of_old).filter(|(_, leaf)| **leaf);
-        for (mark, _) in leaves {
-            let Range { mut start, end } = mark.range.clone().unwrap_or(0..0);
-            let mut parts = Vec::new();
-            let first = ranges.partition_point(|other| other.end <= start);
-            let others = ranges[first..].iter();
-            for other in others.take_while(|other| other.start < end) {
-                steps(1);
-                parts.push(start..other.start);
-                start = start.max(other.end);
-            }
-            parts.push(start..end);
-            let parts = parts.into_iter().filter(|part| !part.is_empty());
-            set.extend(parts.map(|part| Mark {
-                range: Some(part),
-                ..(*mark).clone()
-            }));
+        let old = node.marks().iter().zip(of_old);
+        for (mark, _) in old.filter(|(_, is_leaf)| *is_leaf) {
+            set.extend(taken.rest_of(mark.bounds()).map(|part| mark.over(part)));
         }
         Ok(set)
     }
-}
 
-/// The marks of a node, and which of them stand for leaves.
-struct NodeMarks<'a> {
-    rules: MarkRules<'a>,
-    marks: Vec<&'a Mark>,
-    leaves: Vec<bool>,
-}
-
-impl<'a> NodeMarks<'a> {
-    fn new(rules: MarkRules<'a>, node: &'a Node) -> Self {
-        Self {
-            rules,
-            marks: node.marks().iter().collect(),
-            leaves: rules.leaves(node.text(), node.marks()),
-        }
-    }
-
-    /// The marks among these that a new one replaces; `None` if one of them excludes it. A leaf is
-    /// replaced by another of its kind only.
-    fn replaced_by(&self, kind: &str, others: &[usize]) -> Option<Vec<usize>> {
-        let mut replaced = Vec::new();
-        for &nth in others {
-            let other = &self.marks[nth].kind;
-            match self.leaves[nth] {
-                true if other == kind => replaced.push(nth),
-                true => {}
-                false if self.rules.excludes(kind, other) => replaced.push(nth),
-                false if self.rules.excludes(other, kind) => return None,
-                false => {}
+    /// The parts of marks that no other of them excludes. Of marks of which each excludes the
+    /// other, the one that comes later stays. Marks of one kind stay together.
+    fn without_excluded(self, marks: Vec<&Mark>) -> Vec<Mark> {
+        let kinds: BTreeSet<&str> = marks.iter().map(|mark| &*mark.kind).collect();
+        // Of kinds that the schema does not have, there can be any number. They are refused later.
+        let known = |kind: &&str| self.0.is_some_and(|schema| schema.has_mark(kind));
+        let kinds: Vec<&str> = kinds.into_iter().filter(known).collect();
+        let excluded_by = |one: &str, is_mutual: bool| -> Vec<usize> {
+            steps(kinds.len());
+            let others = kinds.iter().enumerate().filter(|(_, other)| {
+                let excludes = one != **other && self.excludes(one, other);
+                excludes && self.excludes(other, one) == is_mutual
+            });
+            others.map(|(nth, _)| nth).collect()
+        };
+        let [alone, mutually] = [false, true].map(|is_mutual| -> Vec<Vec<usize>> {
+            kinds
+                .iter()
+                .map(|kind| excluded_by(kind, is_mutual))
+                .collect()
+        });
+        // For each kind, the characters that may not have it.
+        let mut excluded: Vec<Ranges> = kinds.iter().map(|_| Ranges::default()).collect();
+        let number = |mark: &Mark| kinds.binary_search(&&*mark.kind).ok();
+        for mark in &marks {
+            for &kind in number(mark).map_or(&[][..], |own| &alone[own]) {
+                excluded[kind].add(mark.bounds());
             }
         }
-        Some(replaced)
+        let mut left = Vec::with_capacity(marks.len());
+        for mark in marks.into_iter().rev() {
+            let Some(own) = number(mark) else {
+                left.push(mark.clone());
+                continue;
+            };
+            let rest = excluded[own].rest_of(mark.bounds());
+            left.extend(rest.map(|part| mark.over(part)));
+            for &kind in &mutually[own] {
+                excluded[kind].add(mark.bounds());
+            }
+        }
+        left
     }
 }

@@ -131,3 +131,68 @@ fn the_marks_of_nested_marks_are_removed_one_by_one() {
         });
     }
 }
+
+/// All marks over each stretch between two edges were read, and those of a schema with exclusions
+/// were compared with each other.
+#[test]
+fn an_operation_that_sets_marks_reads_each_of_nested_marks_a_few_times() {
+    let excluding = [
+        ("link", "link"),
+        ("code", "_"),
+        ("bold", "bold em"),
+        ("em", "em"),
+    ];
+    let excluding = [
+        &excluding[..],
+        &[("sub", "sub super"), ("super", "sub super")],
+    ]
+    .concat();
+    let schema = Schema::builder().node("x", NodeType::new().text(true));
+    let schema = excluding.iter().fold(schema, |schema, (kind, others)| {
+        let mark = MarkType::new().excludes(*others);
+        schema.mark(*kind, mark.unknown_attributes(true))
+    });
+    let schema = schema.build().unwrap();
+    // Nested marks, of one kind after the other.
+    let nested = |size: usize, kinds: &[&str]| {
+        let mark = |nth: usize| {
+            let mark = Mark::new(kinds[nth % kinds.len()], nth..3 * size - nth);
+            mark.with_attributes([("n", nth.into())])
+        };
+        set_marks((0..size).map(mark))
+    };
+    let many = ["link", "code", "bold", "em", "sub", "super"];
+    let new_ones = |size| nested(size, &many);
+    type Operate<'o> = &'o dyn Fn(usize) -> NodeOperation;
+    let operations: [(&str, &[&str], Operate<'_>); 7] = [
+        ("a mark toggled on", &["link"], &|_| {
+            toggle_mark("bold", 5..)
+        }),
+        ("a mark toggled off", &["link"], &|_| {
+            toggle_mark("link", 5..)
+        }),
+        ("a mark over others", &["link"], &|_| {
+            apply_mark("bold", 5..)
+        }),
+        ("a mark in place of others", &many[2..], &|_| {
+            apply_mark("code", 5..)
+        }),
+        ("a mark that others exclude", &["bold"], &|_| {
+            apply_mark("em", 5..)
+        }),
+        ("marks in place of others", &["link"], &new_ones),
+        ("marks in place of two kinds", &["sub", "super"], &new_ones),
+    ];
+    for (what, kinds, operation) in operations {
+        grows_evenly(what, |size| {
+            let store = StoreOptions::new().schema(schema.clone());
+            let manager = TransactionManager::new(store.document(Snapshot::default()).unwrap());
+            let text = create(text_node("x", "abc".repeat(size)).with_id("t"));
+            manager
+                .execute([text, nested(size, kinds).on("t")])
+                .unwrap();
+            let operation = operation(size).on("t");
+            move || drop(manager.execute([operation]).unwrap())
+        });
+    }
+}

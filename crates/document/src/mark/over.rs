@@ -1,68 +1,63 @@
-//! Marks over a range of characters: what they replace, and which of them stand for leaves.
+//! Marks over a range of characters: what another one replaces, and which stand for leaves.
 
-use std::collections::BTreeSet;
 use std::ops::Range;
 
-use super::{Mark, Marks};
+use super::{Mark, Marks, Ranges};
 use crate::Text;
-use crate::steps::steps;
 
 /// Stands for a leaf in a text, an image or a mention, and for the words of a link without words: a
 /// mark needs a character to cover.
 pub const OBJECT: char = '\u{FFFC}';
 
 impl Marks {
-    /// Returns the marks without some of them on parts of a range. In each part, all characters
-    /// have the same marks; of their indices, `gone` returns those of the marks to remove.
+    /// Returns the marks with another one over a range. For each present mark, `replaces` gets its
+    /// index and returns whether the new one replaces it, or `None` if it excludes the new one: the
+    /// characters of such a mark stay as they are.
     ///
     /// The result is not in normal form. `doclock::Transaction::set_marks` normalizes it.
     ///
     /// ```
     /// use doclock::document::{Mark, Marks};
     ///
-    /// let marks = Marks::normal(vec![Mark::new("em", 0..4), Mark::new("bold", 2..6)], 6)?;
-    /// // Where there are several, all but one.
-    /// let cut = marks.cut(&(0..6), |_, on| on[1..].to_vec());
-    /// assert_eq!(cut, [Mark::new("em", 0..4), Mark::new("bold", 4..6)]);
+    /// let marks = Marks::normal(vec![Mark::new("code", 0..2), Mark::new("sub", 1..6)], 6)?;
+    /// let with = marks.with(&(0..4), &Mark::whole("super"), |_, other| match &*other.kind {
+    ///     "code" => None,
+    ///     kind => Some(kind == "sub"),
+    /// });
+    /// let with = Marks::normal(with, 6)?;
+    /// let kinds = with.iter().map(|mark| (&*mark.kind, mark.range.clone().unwrap()));
+    /// assert!(kinds.eq([("code", 0..2), ("sub", 1..2), ("super", 2..4), ("sub", 4..6)]));
     /// # Ok::<(), Mark>(())
     /// ```
-    pub fn cut(
+    pub fn with(
         &self,
         range: &Range<usize>,
-        mut gone: impl FnMut(Range<usize>, &[usize]) -> Vec<usize>,
+        mark: &Mark,
+        replaces: impl Fn(usize, &Mark) -> Option<bool>,
     ) -> Vec<Mark> {
-        let marks = self.as_slice();
-        let edges = marks.iter().map(Mark::bounds);
-        let edges = edges.flat_map(|bounds| [bounds.start, bounds.end]);
-        let edges = edges.filter(|edge| range.contains(edge));
-        let edges: BTreeSet<usize> = edges.chain([range.start, range.end]).collect();
-        let edges: Vec<usize> = edges.into_iter().collect();
-        let (mut ahead, mut open) = (0, Vec::new());
-        let mut cuts = vec![Vec::new(); marks.len()];
-        for edge in edges.windows(2) {
-            let part = edge[0]..edge[1];
-            // They are sorted by their starts.
-            while marks
-                .get(ahead)
-                .is_some_and(|mark| mark.bounds().start < part.end)
-            {
-                open.push(ahead);
-                ahead += 1;
+        let mut excluding = Ranges::default();
+        let replaced = self.iter().enumerate().map(|(nth, other)| {
+            let replaced = replaces(nth, other);
+            if replaced.is_none() {
+                excluding.add(other.bounds());
             }
-            open.retain(|&nth: &usize| marks[nth].bounds().end > part.start);
-            steps(open.len());
-            for nth in gone(part.clone(), &open) {
-                cuts[nth].push(part.clone());
+            replaced == Some(true)
+        });
+        let replaced: Vec<bool> = replaced.collect();
+        let free: Ranges = excluding.rest_of(range.clone()).collect();
+        let mut marks = self.without(&free, |nth, _| replaced[nth]);
+        marks.extend(free.within(range.clone()).map(|part| mark.over(part)));
+        marks
+    }
+
+    /// The marks without some of them on some characters, not in normal form.
+    pub(crate) fn without(&self, gone: &Ranges, are: impl Fn(usize, &Mark) -> bool) -> Vec<Mark> {
+        let mut left = Vec::with_capacity(self.len());
+        for (nth, mark) in self.iter().enumerate() {
+            match are(nth, mark) {
+                true => left.extend(gone.rest_of(mark.bounds()).map(|part| mark.over(part))),
+                false => left.push(mark.clone()),
             }
-        }
-        let mut left = Vec::with_capacity(marks.len());
-        for (mark, cuts) in marks.iter().zip(cuts) {
-            let Range { mut start, end } = mark.bounds();
-            for cut in cuts {
-                left.extend((start < cut.start).then(|| mark.over(start..cut.start)));
-                start = cut.end;
-            }
-            left.extend((start < end).then(|| mark.over(start..end)));
         }
         left
     }
@@ -84,13 +79,14 @@ impl Marks {
         let [known, guessed] = [Evidence::Known, Evidence::Attributes].map(|least| {
             let marks = marks.iter().zip(&evidence);
             let better = marks.filter(|(_, found)| found.is_some_and(|found| found >= least));
-            Covered::by(better.map(|(mark, _)| mark.bounds()))
+            better.map(|(mark, _)| mark.bounds()).collect::<Ranges>()
         });
+        let is_apart = |from: &Ranges, mark: &Mark| from.within(mark.bounds()).next().is_none();
         let marks = marks.iter().zip(evidence);
         let leaves = marks.map(|(mark, evidence)| match evidence {
             Some(Evidence::Known) => true,
-            Some(Evidence::Attributes) => !known.meets(&mark.bounds()),
-            Some(Evidence::Alone) => !guessed.meets(&mark.bounds()),
+            Some(Evidence::Attributes) => is_apart(&known, mark),
+            Some(Evidence::Alone) => is_apart(&guessed, mark),
             None => false,
         });
         leaves.collect()
@@ -126,25 +122,5 @@ impl Evidence {
             true => Self::Alone,
             false => Self::Attributes,
         })
-    }
-}
-
-/// Characters under some marks, as ranges with sorted starts and the last end up to each of them.
-struct Covered(Vec<(usize, usize)>);
-
-impl Covered {
-    /// The ranges are sorted by their starts.
-    fn by(ranges: impl Iterator<Item = Range<usize>>) -> Self {
-        let mut last = 0;
-        let ends = ranges.map(|range| {
-            last = range.end.max(last);
-            (range.start, last)
-        });
-        Self(ends.collect())
-    }
-
-    fn meets(&self, range: &Range<usize>) -> bool {
-        let before = self.0.partition_point(|(start, _)| *start < range.end);
-        before > 0 && self.0[before - 1].1 > range.start
     }
 }

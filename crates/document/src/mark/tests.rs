@@ -218,3 +218,25 @@ fn a_split_divides_marks_and_a_join_merges_them() {
 fn few_marks_take_no_more_memory_than_a_vector_of_them() {
     assert_eq!(size_of::<List>(), size_of::<Vec<Mark>>());
 }
+
+proptest! {
+    #[test]
+    fn ranges_have_the_characters_that_were_added(
+        added in prop::collection::vec((0..20usize, 0..6usize), 0..8),
+        start in 0..20usize,
+        len in 0..20usize,
+    ) {
+        let added = added.into_iter().map(|(start, len)| start..start + len);
+        let characters: BTreeSet<usize> = added.clone().flatten().collect();
+        let (ranges, range) = (added.collect::<Ranges>(), start..start + len);
+        let within: Vec<Range<usize>> = ranges.within(range.clone()).collect();
+        let rest: Vec<Range<usize>> = ranges.rest_of(range.clone()).collect();
+        let (has, has_not) = range.partition::<Vec<_>, _>(|at| characters.contains(at));
+        prop_assert!(within.iter().cloned().flatten().eq(has));
+        prop_assert!(rest.iter().cloned().flatten().eq(has_not));
+        for parts in [within, rest] {
+            prop_assert!(parts.iter().all(|part| !part.is_empty()));
+            prop_assert!(parts.windows(2).all(|pair| pair[0].end < pair[1].start));
+        }
+    }
+}

@@ -254,20 +254,10 @@ fn with_mark(
     mark: &Mark,
     names: &ProseMirrorNames,
 ) -> Vec<Mark> {
-    let marks: Vec<&Mark> = node.marks().iter().collect();
-    let mut added = Vec::new();
-    let kept = node.marks().cut(range, |part, on| {
-        let others: Vec<&Mark> = on.iter().map(|&nth| marks[nth]).collect();
-        let Some(replaced) = names.added(mark, &others) else {
-            return Vec::new();
-        };
-        added.push(Mark {
-            range: Some(part),
-            ..mark.clone()
-        });
-        replaced.into_iter().map(|nth| on[nth]).collect()
-    });
-    kept.into_iter().chain(added).collect()
+    match names.replaces(mark) {
+        Some(replaces) => node.marks().with(range, mark, |_, other| replaces(other)),
+        None => node.marks().iter().cloned().collect(),
+    }
 }
 
 /// The marks of a text without a mark on some characters.

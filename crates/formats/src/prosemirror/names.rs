@@ -759,24 +759,18 @@ impl ProseMirrorNames {
         pair.is_none_or(|((node, _), (_, mark))| node.marks.contains(mark))
     }
 
-    /// What a mark does where other marks are: the indices of those that it replaces, or `None` if
-    /// it is not added.
-    pub(super) fn added(&self, mark: &Mark, on: &[&Mark]) -> Option<Vec<usize>> {
+    /// Whether a mark replaces another one that is there, or `None` if it is not added there; for a
+    /// mark that has a name.
+    pub(super) fn replaces(&self, mark: &Mark) -> Option<impl Fn(&Mark) -> Option<bool>> {
         let (_, own) = self.mark_for(mark)?;
-        let mut replaced = Vec::new();
-        for (nth, &other) in on.iter().enumerate() {
+        Some(move |other: &Mark| {
             let Some((_, entry)) = self.mark_for(other) else {
-                continue;
+                return Some(false);
             };
             let is_same = other.kind == mark.kind && other.attributes == mark.attributes;
-            if is_same || (entry.marks.contains(own) && !own.marks.contains(entry)) {
-                return None;
-            }
-            if own.marks.contains(entry) {
-                replaced.push(nth);
-            }
-        }
-        Some(replaced)
+            let replaces = own.marks.contains(entry);
+            (!is_same && (replaces || !entry.marks.contains(own))).then_some(replaces)
+        })
     }
 
     /// Whether the text under an inline node of the document is its description: of an image.
