@@ -5,6 +5,7 @@ mod savepoint;
 pub use savepoint::OverlaySavepoint;
 
 use std::collections::HashSet;
+use std::iter;
 use std::sync::{Arc, OnceLock};
 
 use smol_str::SmolStr;
@@ -414,6 +415,32 @@ impl Overlay {
         Ok(())
     }
 
+    /// Whether a node is another one or in its subtree. Walks up from the one and down in the other
+    /// in turn, to the end of the shorter walk: of many nodes that move to a deep place, most are
+    /// small.
+    fn is_inside(&self, node: &Node, top: &Node) -> bool {
+        let mut ahead = vec![top.children.iter()];
+        let above = iter::successors(Some(node), |node| self.node(node.parent.as_ref()?));
+        for above in above {
+            if above.id == top.id {
+                return true;
+            }
+            while let Some(children) = ahead.last_mut() {
+                match children.next() {
+                    Some(child) => {
+                        ahead.extend(self.node(child).map(|child| child.children.iter()));
+                        break;
+                    }
+                    None => drop(ahead.pop()),
+                }
+            }
+            if ahead.is_empty() {
+                return false;
+            }
+        }
+        false
+    }
+
     fn move_node(
         &mut self,
         id: &NodeId,
@@ -429,8 +456,7 @@ impl Overlay {
                 return Err(EditError::RootMoved { id, parent });
             }
             let within = from.is_some_and(|from| from.parent == parent);
-            let is_inside = || self.ancestors(&parent).any(|ancestor| ancestor.id == id);
-            if !within && (parent == id || is_inside()) {
+            if !within && self.is_inside(target, found) {
                 return Err(EditError::Cycle { id, parent });
             }
             let (index, len) = (*index, target.children.len() - usize::from(within));

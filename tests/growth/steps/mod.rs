@@ -93,6 +93,32 @@ fn any_tree() -> Schema {
     types.build().unwrap()
 }
 
+/// All ancestors of the new parent were compared with each child.
+#[test]
+fn children_that_move_to_a_deep_node_are_moved_one_by_one() {
+    for below in [0, 1] {
+        grows_evenly("moveChildren", |size| {
+            let child = |nth| {
+                let below = (0..below).map(|_| NodeSpec::new("leaf"));
+                NodeSpec::new("x")
+                    .with_id(format!("n{nth}"))
+                    .with_children(below)
+            };
+            let wide = NodeSpec::new("x").with_children((0..size).map(child));
+            let deepest = NodeSpec::new("x").with_id("deepest");
+            let deep = (0..size).fold(deepest, |inner, _| {
+                NodeSpec::new("x").with_children([inner])
+            });
+            let page = NodeSpec::new("x").with_children([wide.with_id("wide"), deep]);
+            let manager = TransactionManager::new(DataStore::new());
+            manager.execute([create(page)]).unwrap();
+            let moved = (0..size).map(|nth| format!("n{nth}"));
+            let operation = move_children(moved, "deepest", None).on("wide");
+            move || drop(manager.execute([operation]).unwrap())
+        });
+    }
+}
+
 /// A separate lookup for each attribute made 100,000 of them hold the lock for seven seconds.
 #[test]
 fn attributes_that_are_set_together_are_merged() {
