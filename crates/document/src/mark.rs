@@ -125,13 +125,8 @@ impl Mark {
     }
 
     /// The kind and attributes, without the range.
-    fn says(&self) -> (&SmolStr, &Attributes) {
+    pub(super) fn says(&self) -> (&SmolStr, &Attributes) {
         (&self.kind, &self.attributes)
-    }
-
-    /// Whether the two differ only in their ranges.
-    pub(super) fn differs_only_in_range(&self, other: &Self) -> bool {
-        self.says() == other.says()
     }
 
     /// The same mark over another range.

@@ -196,3 +196,27 @@ fn an_operation_that_sets_marks_reads_each_of_nested_marks_a_few_times() {
         });
     }
 }
+
+/// All marks were made anew for each mark of each stretch that an undo changed, beside the edit of
+/// another editor.
+#[test]
+fn an_undo_of_nested_marks_reads_them_once_for_each_stretch() {
+    for size in [50, 100, 200] {
+        let mark = |nth: usize| {
+            Mark::new("link", nth..3 * size - nth).with_attributes([("href", nth.into())])
+        };
+        let store = DataStore::new();
+        let [ann, bob] = ["ann", "bob"].map(|name| Editor::new(store.clone(), name));
+        let text = text_node("x", "abc".repeat(size)).with_id("t");
+        ann.execute([create(text)]).unwrap();
+        ann.execute([set_marks((0..size).map(mark)).on("t")])
+            .unwrap();
+        bob.execute([insert_text(size, "x").on("t")]).unwrap();
+        let steps = counted(|| drop(ann.undo().commit().unwrap())).1;
+        println!("the undo of {size} nested marks: {steps} steps");
+        assert!(
+            steps <= 2_000 + 10 * size * size,
+            "{size} marks: {steps} steps"
+        );
+    }
+}

@@ -15,6 +15,7 @@ use smol_str::SmolStr;
 use super::undo::UnitReversal;
 use super::{HashMap, RecordKey};
 use crate::Node;
+use crate::hashing::Secret;
 use crate::mark::{Mark, Marks};
 
 /// More than the length of any sequence: the untouched rest of a sequence ends there.
@@ -815,24 +816,37 @@ impl Chars {
     /// The marks that change when steps come into effect, or go out of it. Returns with each
     /// whether it is there afterwards.
     pub(super) fn changed_marks(&self, reversal: &UnitReversal) -> Vec<(&Mark, bool)> {
-        let marked = self.marked();
-        let mut changed: Vec<(&Mark, bool)> = Vec::new();
-        for RecordedMark { mark, .. } in marked.iter().filter(|it| reversal.has(it.by)) {
-            if changed.iter().any(|(known, _)| *known == mark) {
-                continue;
+        // Each mark with what it is before and after, by the number of its first record.
+        let mut all: Vec<(&Mark, [bool; 2])> = Vec::new();
+        let (mut numbers, mut touched) = (HashMap::<_, _, Secret>::default(), Vec::new());
+        for RecordedMark {
+            by, mark, given, ..
+        } in self.marked()
+        {
+            let next = all.len();
+            let number = *numbers.entry(mark.says()).or_insert(next);
+            if number == next {
+                all.push((mark, [!given; 2]));
             }
-            let of_mark = || marked.iter().filter(|it| it.mark == *mark);
-            let base = of_mark().next().is_some_and(|first| !first.given);
-            let given = |in_effect: bool| {
-                let is_in_effect = |it: &&RecordedMark| match reversal.has(it.by) {
-                    true => in_effect,
-                    false => it.by.is_in_effect(),
+            let is_reversed = reversal.has(*by);
+            for (is_after, state) in all[number].1.iter_mut().enumerate() {
+                let is_in_effect = match is_reversed {
+                    true => reversal.in_effect == (is_after == 1),
+                    false => by.is_in_effect(),
                 };
-                let last = of_mark().rfind(is_in_effect);
-                last.map_or(base, |last| last.given)
-            };
-            if given(reversal.in_effect) != given(!reversal.in_effect) {
-                changed.push((mark, given(reversal.in_effect)));
+                if is_in_effect {
+                    *state = *given;
+                }
+            }
+            touched.extend(is_reversed.then_some(number));
+        }
+        let mut changed = Vec::new();
+        for number in touched {
+            let (mark, states) = &mut all[number];
+            if states[0] != states[1] {
+                changed.push((*mark, states[1]));
+                // Once for all of its records.
+                states[0] = states[1];
             }
         }
         changed

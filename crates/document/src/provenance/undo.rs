@@ -851,17 +851,13 @@ fn reversals_of<'u>(
     reversals
 }
 
-/// Marks with some given and taken.
+/// Marks with some given and taken, each at most once over the same characters.
 fn with_steps(marks: &Marks, steps: &[(Mark, bool)]) -> Vec<Mark> {
-    let mut all = marks.clone();
-    for (mark, given) in steps {
-        let next = match given {
-            true => all.iter().cloned().chain([mark.clone()]).collect(),
-            false => all.change_within(&mark.bounds(), |other| {
-                (!other.differs_only_in_range(mark)).then_some(other)
-            }),
-        };
-        all = Marks::sorted(next);
-    }
-    all.iter().cloned().collect()
+    let [taken, given] = [false, true].map(|is_given| {
+        let steps = steps.iter().filter(|(_, given)| *given == is_given);
+        steps.map(|(mark, _)| mark.clone()).collect()
+    });
+    let mut all = marks.minus(&Marks::sorted(taken));
+    all.extend::<Vec<Mark>>(given);
+    all
 }

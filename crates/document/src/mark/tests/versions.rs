@@ -176,7 +176,7 @@ impl Version {
     fn seam(&self, dice: &mut Dice) -> Option<TextSplice> {
         let mut marks = self.model.0.iter().skip(dice.below(self.marks.len()));
         let one = marks.next()?;
-        let other = marks.find(|other| other.differs_only_in_range(one))?;
+        let other = marks.find(|other| other.says() == one.says())?;
         let range = one.bounds().end..other.bounds().start;
         Some(TextSplice { range, inserted: 0 })
     }
