@@ -400,7 +400,7 @@ impl World {
                 is_stuck: false,
             };
             self.note(who, &entry.effect);
-            self.note_kept(who, &entry);
+            self.note_hidden(who, &entry);
             self.note_values(&before, &after, &entry);
             let person = &mut self.people[who];
             person.done.push(entry);
@@ -434,11 +434,12 @@ impl World {
         successors(Some(id), |id| self.split_from.get(*id))
     }
 
-    /// Notes what changes no fact of a node that stays for it.
-    fn note_kept(&mut self, who: usize, entry: &Entry) {
-        for id in &entry.kept {
-            let place = Fact::Parent(id.clone());
-            self.touched.entry(place).or_default().insert(who);
+    /// Notes what it did without a change of a fact: nodes stay for it, and a value that it set in a
+    /// node that it then removed is in effect when the node is there for others.
+    fn note_hidden(&mut self, who: usize, entry: &Entry) {
+        let places = entry.kept.iter().map(|id| Fact::Parent(id.clone()));
+        for fact in places.chain(entry.set.keys().cloned()) {
+            self.touched.entry(fact).or_default().insert(who);
         }
     }
 
@@ -603,7 +604,7 @@ impl World {
             }
             // For older ones it counts as an edit of another editor.
             self.note(usize::MAX, &newer.effect);
-            self.note_kept(usize::MAX, newer);
+            self.note_hidden(usize::MAX, newer);
         }
         match redo {
             true => drop(self.undone.remove(&stack[at].number)),

@@ -35,6 +35,11 @@ impl Page {
         self.record();
     }
 
+    fn redo(&self, who: usize) {
+        self.editors[who].redo().commit().unwrap();
+        self.record();
+    }
+
     fn record(&self) {
         if self.records {
             record(self.editors[0].store());
@@ -46,6 +51,12 @@ impl Page {
         let document = self.editors[0].store().snapshot();
         let texts = document.children("page").map(|node| node.text());
         texts.map(ToString::to_string).collect()
+    }
+
+    /// An attribute of the node `t`.
+    fn level(&self) -> Option<i64> {
+        let document = self.editors[0].store().snapshot();
+        document.node("t")?.attributes().get("level")?.as_i64()
     }
 }
 
@@ -108,7 +119,7 @@ fn undo_03_a_redone_letter_comes_before_a_later_one_beside_a_split_that_was_undo
         page.undo(0);
         page.edit(1, delete_text_range(0, 1).on("t"));
         page.edit(1, insert_text(0, "b").on("t"));
-        page.editors[0].redo().commit().unwrap();
+        page.redo(0);
         assert_eq!(page.texts(), ["aby"]);
     });
 }
@@ -156,10 +167,39 @@ fn undo_03_a_redone_split_has_letters_in_the_order_in_which_they_were_visible() 
         page.edit(0, split(1));
         page.undo(0);
         page.edit(1, insert_text(1, "b").on("t"));
-        page.editors[0].redo().commit().unwrap();
+        page.redo(0);
         assert_eq!(page.texts(), ["x", "by"]);
         page.undo(0);
         assert_eq!(page.texts(), ["xby"]);
+    });
+}
+
+/// The node is there again for Ann's letter, and with it what Bob's edit wrote before it removed
+/// the node.
+#[test]
+fn undo_03_a_node_that_returns_for_a_redo_has_the_last_value_in_effect() {
+    in_both_ways(|page| {
+        page.edit(
+            0,
+            op(|on| {
+                on.set_attrs("t", [("level", 1.into())])?;
+                on.insert_text("t", 0, "a")
+            }),
+        );
+        page.undo(0);
+        page.edit(
+            1,
+            op(|on| {
+                on.set_attrs("t", [("level", 2.into())])?;
+                on.delete("t")
+            }),
+        );
+        page.redo(0);
+        assert_eq!((page.texts(), page.level()), (vec!["a".into()], Some(2)));
+        page.undo(1);
+        assert_eq!((page.texts(), page.level()), (vec!["axy".into()], Some(1)));
+        page.redo(1);
+        assert_eq!((page.texts(), page.level()), (vec!["a".into()], Some(2)));
     });
 }
 
