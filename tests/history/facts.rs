@@ -245,6 +245,9 @@ impl Pen {
                     on.join_nodes(&id, &next)?
                 }
             }
+            5 if self.dice.below(2) == 0 => {
+                on.set_type(&id, ["item", "other"][self.dice.below(2)])?
+            }
             5 => {
                 let key = ["a", "b"][self.dice.below(2)];
                 let value = self.dice.below(1000);
@@ -354,6 +357,12 @@ impl World {
                 Change::JoinNodes { id, right, .. } => {
                     self.halves.insert(right.id.clone());
                     kept.extend(self.split_off_from(id).cloned());
+                    // Without its split, the half is in the other node, which then stays for what
+                    // was joined to it. So for that node, too, it is an edit of another editor.
+                    let lefts: Vec<NodeId> = self.split_off_from(id).skip(1).cloned().collect();
+                    for place in lefts.into_iter().map(Fact::Parent) {
+                        self.touched.entry(place).or_default().insert(usize::MAX);
+                    }
                 }
                 // An entry that creates a node and deletes it has neither among its facts.
                 Change::InsertSubtree { nodes, .. } => {
@@ -390,6 +399,13 @@ impl World {
         }
         if result.is_ok_and(|result| result.changed) {
             let after = facts(&self.view());
+            // An edit that sets a value and then the one before has not written it.
+            set.retain(|fact, then| {
+                let node = fact.node().map(|id| Fact::Node(id.clone()));
+                let was_there = node.is_some_and(|node| before.contains_key(&node));
+                let is_place = matches!(fact, Fact::Parent(_));
+                is_place || !was_there || before.get(fact) != then.as_ref()
+            });
             let entry = Entry {
                 effect: effect(&before, &after),
                 number: self.entries,
@@ -434,8 +450,8 @@ impl World {
         successors(Some(id), |id| self.split_from.get(*id))
     }
 
-    /// Notes what it did without a change of a fact: nodes stay for it, and a value that it set in a
-    /// node that it then removed is in effect when the node is there for others.
+    /// Notes what it did without a change of a fact: nodes stay for it, and a value that it set in
+    /// a node that it then removed is in effect when the node is there for others.
     fn note_hidden(&mut self, who: usize, entry: &Entry) {
         let places = entry.kept.iter().map(|id| Fact::Parent(id.clone()));
         for fact in places.chain(entry.set.keys().cloned()) {
