@@ -162,3 +162,40 @@ fn node_deadlocks_a_release_by_id_ends_a_request_for_more() {
         });
     });
 }
+
+#[test]
+fn node_deadlocks_a_request_in_its_turn_is_granted() {
+    let model = Model::new("nodes: cycle in a turn against expiry", 2)
+        .reaches(["b refused"])
+        .reaches_by("timer", "b timed out");
+    model.check(|run| {
+        let store = patient();
+        let mut a = take(&store, "a", Scope::new().write("one"));
+        let mut b = take(&store, "b", Scope::new().write("two"));
+        let b = spawn(&store, move |_| b.extend([("one", NodeExclusive)]));
+        let c = spawn(&store, |store| {
+            let set = Scope::new().write("two").write("one");
+            drop(store.node_locks().lock("c", set).unwrap());
+        });
+        let timer = act(run, "timer", &store, |store| store.expire("b"));
+        a.extend_in_turn(Scope::new().write("two")).unwrap();
+        drop(a);
+        let asked = b.join().unwrap();
+        c.join().unwrap();
+        timer.join();
+        let stats = at_rest(&store, 3);
+        assert_eq!(
+            (stats.total_deadlocks, stats.total_timeouts),
+            match asked {
+                Ok(()) => (0, 0),
+                Err(LockError::Timeout(_)) => (0, 1),
+                Err(_) => (1, 0),
+            }
+        );
+        run.note(match asked {
+            Err(LockError::Deadlock(_)) => "b refused",
+            Err(LockError::Timeout(_)) => "b timed out",
+            other => panic!("{other:?}"),
+        });
+    });
+}

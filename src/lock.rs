@@ -14,7 +14,7 @@ pub use doclock_locks::{
 pub(crate) use doclock_common::Samples;
 pub(crate) use doclock_locks::internal::{
     Answer, BatchLimit, Grant, Granule, KeeperSlot, LeftWork, LockName, Look, Mailbox, Primitive,
-    QueuedWork, Reason, ReportObserver, Requester, Rest, RevokedFor, Rights, Tree, Wait,
+    QueuedWork, Reason, Refused, ReportObserver, Requester, Rest, RevokedFor, Rights, Tree, Wait,
     WaitDeadline, WaitQueue, WakeChain, WeakLock, blocking,
 };
 pub(crate) use doclock_locks::node::Scope;

@@ -39,7 +39,7 @@ use doclock_common::calendar;
 pub use draft::{AliasError, Draft, Savepoint, SavepointError};
 use lease::{LeaseLost, Leases};
 pub(crate) use log::{CommitRecord, FollowerId, LaterCommits, ReversedEntry};
-pub(crate) use nodes::{FromSession, Refusals};
+pub(crate) use nodes::{FromSession, LONGEST_PAUSE, Retrying};
 pub use nodes::{NodeGuard, NodeLocks};
 pub(crate) use observe::{ObservedTransaction, TransactionKind};
 pub use options::StoreOptions;

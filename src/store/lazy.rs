@@ -1,7 +1,8 @@
 //! What most stores never need, in one allocation: an idle store is small.
 
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
+use super::nodes::Turns;
 use super::pinned::PinnedVersions;
 use super::registry::Registry;
 use crate::lock::FifoLock;
@@ -15,7 +16,7 @@ pub(super) struct Parts {
     /// Made when the first transaction on nodes is published.
     pub(super) publishing: OnceLock<FifoLock>,
     /// Made when the first transaction in `retry` is refused.
-    pub(super) retrying: OnceLock<FifoLock>,
+    pub(super) turns: OnceLock<Arc<Turns>>,
     pub(super) pinned: PinnedVersions,
     pub(super) registry: Registry,
 }

@@ -6,23 +6,24 @@
 mod needs;
 mod on_nodes;
 mod reads;
-mod refusals;
 mod session;
+mod turns;
 
 use std::fmt;
 use std::panic::Location;
 
 use on_nodes::NodeLocking;
 pub(super) use on_nodes::{LaterWaits, OnNodes};
-pub(crate) use refusals::Refusals;
 pub(crate) use session::FromSession;
+pub(super) use turns::Turns;
+pub(crate) use turns::{LONGEST_PAUSE, Retrying};
 
 use super::{DataStore, Draft, ObservedTransaction, Transaction, TransactionKind};
 use crate::document::View;
 use crate::id::{FencingToken, LockId, NodeId, OwnerId};
 use crate::lock::{
-    AcquireOptions, FifoLock, Grant, HeldLock, LockError, LockRequest, PendingRequest,
-    RequestContext, RequestStats, Scope, Tree, WaiterKind, WaitingRequest,
+    AcquireOptions, Grant, HeldLock, LockError, LockRequest, PendingRequest, RequestContext,
+    RequestStats, Scope, Tree, WaiterKind, WaitingRequest,
 };
 
 impl Tree for DataStore {
@@ -47,6 +48,7 @@ impl DataStore {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
+        self.wait_for_turn(WaiterKind::Thread, &owner, &options);
         let requester = options.requester(&owner, call_site, true);
         let nodes = OnNodes::new(&scope);
         let lock = &self.0.lock;
@@ -78,6 +80,7 @@ impl DataStore {
         options: AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<Transaction, LockError> {
+        self.wait_for_turn(waits_as, &owner, &options);
         let options = match waits_as {
             WaiterKind::Thread => options,
             // Also its later waits are those of no particular thread.
@@ -99,21 +102,19 @@ impl DataStore {
         options: &AcquireOptions,
         scope: &Scope,
     ) -> Result<Grant, LockError> {
-        let asked = self
-            .0
-            .lock
-            .extend_nodes(waits_as, grant, options, scope, self);
+        let asked = self.0.lock.extend_nodes(
+            waits_as,
+            grant,
+            options,
+            scope,
+            self,
+            self.refused(waits_as),
+        );
         let granted = asked.await;
         if let Err(LockError::Deadlock(_) | LockError::UpgradeConflict(_)) = granted {
-            refusals::note(self);
+            self.note_refusal(waits_as);
         }
         granted
-    }
-
-    /// The lock that a transaction in `retry` acquires before its next attempt, after a refusal.
-    pub(crate) fn retrying(&self) -> &FifoLock {
-        let parts = self.0.log.lazy.get_or_make();
-        parts.retrying.get_or_init(FifoLock::new)
     }
 
     fn begin_on_granted(
@@ -221,8 +222,9 @@ impl NodeLocks {
         options: &AcquireOptions,
         call_site: &'static Location<'static>,
     ) -> Result<NodeGuard, LockError> {
-        let requester = options.requester(&owner, call_site, false);
         let store = &self.0;
+        store.wait_for_turn(WaiterKind::Thread, &owner, options);
+        let requester = options.requester(&owner, call_site, false);
         let grant = store
             .0
             .lock
@@ -416,6 +418,7 @@ impl LockRequest for NodesRequest {
         } = self;
         let requester = context.requester(&owner, false);
         let (waits_as, options) = (context.waits_as, &context.options);
+        store.wait_for_turn(waits_as, &owner, options);
         let lock = &store.0.lock;
         let asked = lock.grant_nodes_as(waits_as, &requester, options, scope, &store);
         let grant = asked.await?;

@@ -7,9 +7,8 @@ use std::thread;
 use std::time::Duration;
 
 use crate::codes::{CodedError, Retry};
-use crate::id::OwnerId;
-use crate::lock::{FifoLock, LockError, LockGuard, WaiterKind};
-use crate::store::Refusals;
+use crate::lock::WaiterKind;
+use crate::store::{LONGEST_PAUSE, Retrying};
 
 /// Runs code, and retries it from its start after each error whose verdict is
 /// [`Now`](Retry::Now). It runs at most `attempts` times in all and at least once. Returns the
@@ -19,16 +18,19 @@ use crate::store::Refusals;
 /// safe. The code has to begin a new transaction each time, and should drop it before it returns,
 /// as `?` does.
 ///
-/// Threads that lock nodes step by step could refuse each other forever. So after a request for
-/// nodes was refused ([`Deadlock`](crate::lock::LockError::Deadlock),
-/// [`UpgradeConflict`](crate::lock::LockError::UpgradeConflict)), the calling thread waits for its
-/// turn. The transactions of a store that were refused run their further attempts one after the
-/// other, in FIFO order. A thread waits 12.8 milliseconds at most. It keeps its turn until it
-/// returns, or an attempt fails with another error. Refusals of a second store do not change that.
+/// Threads that lock nodes step by step could refuse each other forever. So after a refused request
+/// for nodes ([`Deadlock`](crate::lock::LockError::Deadlock),
+/// [`UpgradeConflict`](crate::lock::LockError::UpgradeConflict)), the transactions of the store
+/// that run in `retry` take turns: the next 4,096 of them run one at a time, in FIFO order, and so
+/// does each one that was refused. A transaction waits for its turn before its first request for
+/// nodes, at most as long as that may wait, and not longer than 12.8 milliseconds. In its turn it
+/// is never refused. If it closes a cycle of waits, the request for which it waits is refused in
+/// its place; or one that has locked nothing yet lets it pass. A turn ends with the outermost
+/// `retry` of the thread, or if an attempt fails with another error. Tasks have no turns.
 ///
-/// After another error, and after a refusal in its turn, the first retry runs at once. Before each
-/// further one the thread sleeps, 50 microseconds at first and twice as long each time, up to 12.8
-/// milliseconds. Each sleep lasts a random part of this time, at least half.
+/// After another error, the first retry runs at once. Before each further one the thread sleeps, 50
+/// microseconds at first and twice as long each time, up to 12.8 milliseconds. Each sleep lasts a
+/// random part of this time, at least half.
 ///
 /// ```
 /// use doclock::{DataStore, View, document::NodeSpec, lock::node::Scope, transaction::retry};
@@ -56,39 +58,18 @@ pub fn retry<T, E: CodedError>(
     attempts: u32,
     mut code: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
-    let refusals = Refusals::begin();
-    let mut turn = None;
+    let retrying = Retrying::begin();
     for attempt in 1..attempts {
         match code() {
-            Err(error) if error.retry() == Retry::Now => match refusals.take_last() {
-                Some(turns) => match turn {
-                    Some((_, since)) => pause_after(attempt - since),
-                    None => turn = wait_for_turn(&turns, attempt).map(|turn| (turn, attempt)),
-                },
-                None => {
-                    turn = None;
+            Err(error) if error.retry() == Retry::Now => {
+                if !retrying.waits_for_turn_next() {
                     pause_after(attempt);
                 }
-            },
+            }
             outcome => return outcome,
         }
     }
     code()
-}
-
-/// Waits for the turn of a transaction that was refused, but not longer than the longest pause.
-fn wait_for_turn(turns: &FifoLock, attempt: u32) -> Option<LockGuard> {
-    let asked = turns
-        .request(OwnerId::default())
-        .timeout(LONGEST_PAUSE)
-        .wait();
-    if let Err(error) = &asked
-        && !matches!(error, LockError::Timeout(_))
-    {
-        // Of an outer `retry`, the thread has the turn already.
-        pause_after(attempt);
-    }
-    asked.ok()
 }
 
 /// Lets conflicting transactions finish before the next attempt: a thread sleeps, a task lets the
@@ -111,9 +92,6 @@ async fn yield_task() {
     })
     .await
 }
-
-/// The longest pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_micros(12_800);
 
 fn pause_after(attempt: u32) {
     thread::sleep(pause(attempt, RandomState::new().hash_one(attempt)));

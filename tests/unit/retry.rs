@@ -1,11 +1,14 @@
-//! Unit tests of `src/transaction/retry.rs`.
+//! Unit tests of `src/transaction/retry.rs` and of the turns in `src/store/nodes/turns.rs`.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, mpsc};
 use std::time::Instant;
 
 use super::*;
-use crate::DataStore;
-use crate::lock::Scope;
+use crate::dsl::{create, op, text_node};
+use crate::lock::{AcquireOptions, LockError, Scope, blocking};
+use crate::{DataStore, Draft, TransactionManager};
 
 #[test]
 fn pauses_grow_to_a_bound_and_differ() {
@@ -16,6 +19,12 @@ fn pauses_grow_to_a_bound_and_differ() {
     assert_eq!((micros(3, 50_000), micros(3, 50_001)), (100, 50));
 }
 
+fn until_waiting(store: &DataStore) {
+    while store.node_locks().stats().waiting == 0 {
+        thread::yield_now();
+    }
+}
+
 /// Has a request of the calling thread refused, because another one shares the node and waits.
 fn refusal(store: &DataStore) -> LockError {
     let locks = store.node_locks();
@@ -23,9 +32,7 @@ fn refusal(store: &DataStore) -> LockError {
     let mut mine = locks.lock("ann", read.clone()).unwrap();
     thread::scope(|scope| {
         let upgraded = scope.spawn(|| locks.lock("bob", read)?.extend(write.clone()));
-        while locks.stats().waiting == 0 {
-            thread::yield_now();
-        }
+        until_waiting(store);
         let error = mine.extend(write.clone()).unwrap_err();
         drop(mine);
         upgraded.join().unwrap().unwrap();
@@ -33,102 +40,273 @@ fn refusal(store: &DataStore) -> LockError {
     })
 }
 
-/// Returns for each attempt of a transaction whether a turn was taken when it began, and once more
-/// for the end. The first attempts are refused, the next one fails without a refusal.
-fn turns(store: &DataStore, refusals: usize) -> Vec<bool> {
-    let (mut taken, mut refused) = (Vec::new(), None);
-    let done = retry(2 + refusals as u32, || {
-        taken.push(store.retrying().is_locked());
-        match taken.len() {
-            attempt if attempt <= refusals => Err(refused.insert(refusal(store)).clone()),
-            attempt if attempt == refusals + 1 => Err(refused.clone().unwrap()),
-            _ => Ok(()),
+/// Whether a transaction that requests nodes now, in the calling thread, runs in a turn.
+fn runs_in_turn(store: &DataStore) -> bool {
+    drop(store.node_locks().lock("ann", Scope::new().write("a")));
+    store.a_turn_is_taken()
+}
+
+/// Retries a transaction that is refused in its first attempt. Returns what code of the second one
+/// returns, which ends it.
+fn after_refusal<T>(store: &DataStore, code: impl Fn() -> T) -> T {
+    let mut attempts = 0;
+    let done: Result<T, LockError> = retry(2, || {
+        attempts += 1;
+        match attempts {
+            1 => Err(refusal(store)),
+            _ => Ok(code()),
         }
     });
-    done.unwrap();
-    taken.push(store.retrying().is_locked());
-    taken
+    done.unwrap()
+}
+
+/// Retries a transaction that is not refused.
+fn in_retry<T>(code: impl Fn() -> T) -> T {
+    retry(1, || Ok::<T, LockError>(code())).unwrap()
 }
 
 #[test]
-fn node_locks_04_a_refused_transaction_has_its_turn_until_it_fails_otherwise() {
-    assert_eq!(turns(&DataStore::new(), 1), [false, true, false, false]);
+fn node_locks_04_after_a_refusal_transactions_have_turns_until_they_end() {
+    let store = DataStore::new();
+    assert!(!in_retry(|| runs_in_turn(&store)));
+    let in_its_turn = after_refusal(&store, || (store.a_turn_is_taken(), runs_in_turn(&store)));
+    assert_eq!(in_its_turn, (false, true));
+    assert!(!store.a_turn_is_taken());
+    // So have those that were not refused.
+    assert!(in_retry(|| runs_in_turn(&store)));
+    assert!(!store.a_turn_is_taken());
+}
+
+#[test]
+fn node_locks_04_turns_end_when_no_transaction_was_refused_for_long() {
+    let store = DataStore::new();
+    assert!(after_refusal(&store, || runs_in_turn(&store)));
+    let mut turns = 1;
+    while in_retry(|| runs_in_turn(&store)) {
+        turns += 1;
+    }
+    assert_eq!(turns, 4096);
+    assert!(after_refusal(&store, || runs_in_turn(&store)));
+    assert!(in_retry(|| runs_in_turn(&store)));
+}
+
+#[test]
+fn node_locks_04_without_retry_there_are_no_turns() {
+    let store = DataStore::new();
+    refusal(&store);
+    assert!(!in_retry(|| runs_in_turn(&store)));
+    after_refusal(&store, || ());
+    assert!(!runs_in_turn(&store));
+}
+
+/// The one that was refused last has its turn last, also if it runs first afterwards.
+#[test]
+fn node_locks_04_turns_are_in_fifo_order() {
+    const WAITING: usize = 3;
+    let store = DataStore::new();
+    let (sender, order) = mpsc::channel();
+    thread::scope(|scope| {
+        after_refusal(&store, || {
+            assert!(runs_in_turn(&store));
+            for number in 0..WAITING {
+                let (sender, store) = (sender.clone(), &store);
+                scope.spawn(move || {
+                    in_retry(|| {
+                        assert!(runs_in_turn(store));
+                        sender.send(number).unwrap();
+                    });
+                });
+                while store.waiting_for_turns() <= number {
+                    thread::yield_now();
+                }
+            }
+            sender.send(WAITING).unwrap();
+        });
+    });
+    let order: Vec<_> = order.try_iter().collect();
+    assert_eq!(order, [3, 0, 1, 2]);
+}
+
+/// Ann is in her turn, or not, and closes a cycle with Bob. Returns who was refused.
+fn refused_of_a_cycle(anns_turn: bool) -> [bool; 2] {
+    let store = DataStore::new();
+    let locks = store.node_locks();
+    let (has_one, may_wait) = mpsc::channel();
+    let cycle = || {
+        let mut ann = locks.lock("ann", Scope::new().write("a")).unwrap();
+        assert_eq!(store.a_turn_is_taken(), anns_turn);
+        thread::scope(|scope| {
+            let bob = scope.spawn(|| {
+                let mut bob = locks.lock("bob", Scope::new().write("b")).unwrap();
+                has_one.send(()).unwrap();
+                let locked = bob.extend(Scope::new().write("a"));
+                if let Err(LockError::Deadlock(cycle)) = &locked {
+                    let owners = [0, 1].map(|at| cycle.links[at].owner_id.as_str());
+                    assert_eq!(owners, ["bob", "ann"]);
+                }
+                locked.is_err()
+            });
+            may_wait.recv().unwrap();
+            until_waiting(&store);
+            let ann_is_refused = ann.extend(Scope::new().write("b")).is_err();
+            drop(ann);
+            [ann_is_refused, bob.join().unwrap()]
+        })
+    };
+    match anns_turn {
+        true => after_refusal(&store, cycle),
+        false => cycle(),
+    }
+}
+
+#[test]
+fn node_locks_04_a_transaction_in_its_turn_is_not_refused() {
     assert_eq!(
-        turns(&DataStore::new(), 2),
-        [false, true, true, false, false]
+        [false, true].map(refused_of_a_cycle),
+        [[true, false], [false, true]]
     );
 }
 
 #[test]
-fn node_locks_04_a_refused_transaction_waits_for_its_turn_no_longer_than_a_pause() {
+fn node_locks_04_a_transaction_waits_for_its_turn_no_longer_than_a_pause() {
     let store = DataStore::new();
-    // By its id, the lock is not bound to this thread, which would not wait for itself.
-    store.retrying().acquire_lock("other").unwrap();
-    let begun = Instant::now();
-    assert_eq!(turns(&store, 1), [true; 4]);
-    let waited = begun.elapsed();
-    assert!(waited >= LONGEST_PAUSE, "{waited:?}");
-    assert!(waited < Duration::from_secs(4), "{waited:?}");
+    let (has_turn, taken) = mpsc::channel();
+    let (end, ended) = mpsc::channel::<()>();
+    thread::scope(|scope| {
+        let other = &store;
+        scope.spawn(move || {
+            after_refusal(other, || {
+                assert!(runs_in_turn(other));
+                has_turn.send(()).unwrap();
+                ended.recv().ok();
+            });
+        });
+        taken.recv().unwrap();
+        let begun = Instant::now();
+        let options = AcquireOptions::new().timeout(Duration::from_millis(1));
+        let request = || store.node_locks().request("bob", Scope::new());
+        in_retry(|| drop(request().options(options.clone()).wait()));
+        let brief = begun.elapsed();
+        assert!(brief >= Duration::from_millis(1), "{brief:?}");
+        // Never blocks.
+        in_retry(|| store.node_locks().try_lock("bob", Scope::new()).unwrap());
+        let begun = Instant::now();
+        in_retry(|| drop(store.node_locks().lock("bob", Scope::new())));
+        let waited = begun.elapsed();
+        assert!(waited >= LONGEST_PAUSE, "{waited:?}");
+        assert!(waited < Duration::from_secs(4), "{waited:?}");
+        drop(end);
+    });
+}
+
+#[test]
+fn node_locks_04_a_turn_ends_when_an_attempt_fails_for_another_reason() {
+    let store = DataStore::new();
+    let mut taken = Vec::new();
+    let mut refused = None;
+    let done: Result<(), LockError> = retry(4, || {
+        taken.push(store.a_turn_is_taken());
+        match taken.len() {
+            1 => Err(refused.insert(refusal(&store)).clone()),
+            2 => {
+                assert!(runs_in_turn(&store));
+                Err(refused.clone().unwrap())
+            }
+            _ => Ok(()),
+        }
+    });
+    done.unwrap();
+    assert_eq!(taken, [false; 3]);
 }
 
 #[test]
 fn node_locks_04_a_refusal_of_an_inner_retry_is_one_of_the_outer() {
     let store = DataStore::new();
     let mut attempts = 0;
-    let done: Result<(), LockError> = retry(2, || {
+    let done: Result<bool, LockError> = retry(2, || {
         attempts += 1;
         match attempts {
             1 => retry(1, || Err(refusal(&store))),
-            _ => {
-                assert!(store.retrying().is_locked());
-                Ok(())
-            }
+            _ => Ok(runs_in_turn(&store)),
         }
     });
-    done.unwrap();
+    assert!(done.unwrap());
 }
 
 #[test]
-fn node_locks_04_an_inner_retry_runs_in_the_turn_of_the_outer_one() {
+fn node_locks_04_a_turn_of_an_inner_retry_ends_with_the_outer() {
     let store = DataStore::new();
-    let mut attempts = 0;
-    let done: Result<(), LockError> = retry(2, || {
-        attempts += 1;
-        match attempts {
-            1 => Err(refusal(&store)),
-            _ => {
-                assert!(store.retrying().is_locked());
-                let mut inner = 0;
-                retry(2, || {
-                    inner += 1;
-                    assert!(store.retrying().is_locked());
-                    if inner == 1 {
-                        Err(refusal(&store))
-                    } else {
-                        Ok(())
-                    }
-                })
-            }
-        }
+    in_retry(|| {
+        assert!(after_refusal(&store, || runs_in_turn(&store)));
+        assert!(store.a_turn_is_taken());
     });
-    done.unwrap();
-    assert!(!store.retrying().is_locked());
+    assert!(!store.a_turn_is_taken());
 }
 
 /// Otherwise the turn of a transaction that panicked would delay all later ones.
 #[test]
 fn node_locks_04_a_panic_ends_the_turn() {
     let store = DataStore::new();
-    let mut attempts = 0;
     let panicked = catch_unwind(AssertUnwindSafe(|| {
-        retry(2, || -> Result<(), LockError> {
-            attempts += 1;
-            match attempts {
-                1 => Err(refusal(&store)),
-                _ => panic!("in its turn"),
-            }
+        after_refusal(&store, || {
+            assert!(runs_in_turn(&store));
+            panic!("in its turn")
         })
     }));
     assert!(panicked.is_err());
-    assert_eq!(turns(&store, 1), [false, true, false, false]);
+    assert!(!store.a_turn_is_taken());
+    assert!(in_retry(|| runs_in_turn(&store)));
+}
+
+#[test]
+fn node_locks_04_a_refusal_in_the_turn_of_another_store_is_one_of_its_own() {
+    let [store, other] = [(); 2].map(|()| DataStore::new());
+    let mut attempts = 0;
+    let done: Result<(bool, bool), LockError> = retry(3, || {
+        attempts += 1;
+        match attempts {
+            1 => Err(refusal(&store)),
+            2 => {
+                assert!(runs_in_turn(&store));
+                Err(refusal(&other))
+            }
+            _ => Ok((runs_in_turn(&other), store.a_turn_is_taken())),
+        }
+    });
+    assert_eq!(done.unwrap(), (true, false));
+}
+
+/// A task must not block its thread.
+#[test]
+fn node_locks_04_a_task_waits_for_no_turn() {
+    let store = DataStore::new();
+    let request = || store.node_locks().request("ann", Scope::new());
+    let in_task = after_refusal(&store, || {
+        let _guard = blocking(request().into_future()).unwrap();
+        store.a_turn_is_taken()
+    });
+    assert!(!in_task);
+}
+
+#[test]
+fn node_locks_04_a_batch_that_is_retried_has_a_turn() {
+    let store = DataStore::new();
+    let manager = TransactionManager::new(store.clone());
+    manager
+        .execute([create(text_node("title", "").with_id("b"))])
+        .unwrap();
+    after_refusal(&store, || ());
+    let batch = |attempts| {
+        let has_turn = Arc::new(AtomicBool::new(false));
+        let (store, seen) = (store.clone(), Arc::clone(&has_turn));
+        let edit = op(move |draft: &mut Draft| {
+            seen.store(store.a_turn_is_taken(), Ordering::Relaxed);
+            draft.set_text("b", "x")
+        });
+        let on_nodes = manager.clone().with_node_locks(attempts);
+        on_nodes.execute([edit]).unwrap();
+        has_turn.load(Ordering::Relaxed)
+    };
+    assert_eq!([1, 2].map(batch), [false, true]);
+    assert!(!store.a_turn_is_taken());
 }

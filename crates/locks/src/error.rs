@@ -42,12 +42,13 @@ pub enum LockError {
         /// The queue bound.
         bound: usize,
     },
-    /// A request for more nodes would have closed a cycle of waits. The owner keeps its earlier
-    /// nodes, and may retry after it has released them.
+    /// A request for more nodes would have closed a cycle of waits; or one of a transaction that has
+    /// its turn in `retry` did, and waits for this one. The owner keeps its earlier nodes, and may
+    /// retry after it has released them.
     #[error("deadlock: {0}")]
     Deadlock(Box<Deadlock>),
     /// A [`Deadlock`](Self::Deadlock) of two owners that share a node and request it exclusively,
-    /// where the other request came first.
+    /// where the other request came first, or has its turn.
     #[error("lock upgrade conflict: {0}")]
     UpgradeConflict(Box<Deadlock>),
     /// A request for more nodes came from a grant that was released, or revoked for its hold limit.

@@ -103,6 +103,7 @@ pub mod internal {
     pub use crate::info::RevokedFor;
     pub use crate::keeper::{Keeper, KeeperSlot, Kept, LeftWork};
     pub use crate::mailbox::{Mailbox, Rest};
+    pub use crate::node::Refused;
     pub use crate::node::scope::{Granule, Tree};
     pub use crate::queue::Rights;
     pub use crate::report::ReportObserver;

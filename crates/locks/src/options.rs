@@ -223,6 +223,17 @@ impl AcquireOptions {
         self
     }
 
+    /// Returns the options of a wait before that of the request, which lasts no longer than the
+    /// request may wait.
+    #[doc(hidden)]
+    pub fn of_wait_before(&self, of_lock: Option<Duration>, longest: Duration) -> Self {
+        let limit = self.wait.unwrap_or(of_lock);
+        Self {
+            cancel: self.cancel.clone(),
+            ..Self::new().timeout(limit.map_or(longest, |limit| limit.min(longest)))
+        }
+    }
+
     /// Lets the request wait without limit.
     pub fn no_timeout(mut self) -> Self {
         self.wait = Some(None);

@@ -15,7 +15,7 @@ use crate::lock::{
 };
 use crate::store::{
     CombinerGrant, CommitError, Draft, HeldGrant, ObservedTransaction, Publication, Publish,
-    Transaction, TransactionKind, undone,
+    Retrying, Transaction, TransactionKind, undone,
 };
 use crate::transaction::history::PlannedEntry;
 use crate::transaction::run::{OperationBatch, run_batch};
@@ -348,6 +348,7 @@ impl TransactionManager {
                 return outcome;
             }
             let mut attempt = 1;
+            let retrying = (waits_as == WaiterKind::Thread && attempts > 1).then(Retrying::begin);
             let mut outcome = loop {
                 let at = (&options, call_site);
                 let tried = self.try_on_nodes(waits_as, &submission, at, session, &mut observed);
@@ -355,9 +356,13 @@ impl TransactionManager {
                     Err(error) if attempt < attempts && error.retry() == Retry::Now => {}
                     outcome => break outcome,
                 }
-                retry::pause_as(waits_as, attempt).await;
+                let has_turn = retrying.as_ref().map(Retrying::waits_for_turn_next);
+                if has_turn != Some(true) {
+                    retry::pause_as(waits_as, attempt).await;
+                }
                 attempt += 1;
             };
+            drop(retrying);
             observe_end(&mut observed, &outcome);
             self.complete(waits_as, &mut outcome, completion, &mut observed)
                 .await;

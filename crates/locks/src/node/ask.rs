@@ -5,7 +5,7 @@ use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 
-use super::{NodeSet, Scope, Tree};
+use super::{NodeSet, Refused, Scope, Tree};
 use crate::fifo::Answer;
 use crate::id::FencingToken;
 use crate::queue::CapacityPart;
@@ -120,6 +120,7 @@ impl FifoLock {
         options: &AcquireOptions,
         scope: &Scope,
         tree: &dyn Tree,
+        refused: Refused,
     ) -> Result<Grant, LockError> {
         if options.is_cancelled() {
             let source = self.source_of(grant)?;
@@ -132,7 +133,7 @@ impl FifoLock {
             }
             let clock = &self.0.clock;
             let asked = request.ask(None, scope, tree, |state, locks, how, request| {
-                state.request_more_nodes(grant, (scope, locks), how, request, clock)
+                state.request_more_nodes(grant, (scope, locks), how, request, clock, refused)
             });
             // Ancestors that the nodes got during the wait are locked too. Then no other owner can
             // move the nodes: a move needs the locks that are held by now.

@@ -36,7 +36,8 @@ impl fmt::Display for NodeWait {
 
 /// A cycle of owners: each waits for the next, and the last for the first.
 ///
-/// The first link is the refused request, which would have closed the cycle.
+/// The first link is the refused request. It would have closed the cycle; or the last one did, of a
+/// transaction in `retry` that had its turn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Deadlock {
@@ -67,7 +68,7 @@ pub struct DeadlockLink {
     /// too, with an earlier request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub held_by_next: Option<LockMode>,
-    /// How long it has waited, by the store's clock. Zero for the refused request.
+    /// How long it has waited, by the store's clock. Zero for the request that closed the cycle.
     #[serde(with = "millis::duration")]
     pub waiting_for: Duration,
     /// How long it has held its locks; for a hold that is not measured, at least so long.

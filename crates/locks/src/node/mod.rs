@@ -39,3 +39,14 @@ pub use crate::stats::RefusedDeadlock;
 pub use error::{Deadlock, DeadlockLink, NodeWait};
 pub use scope::Scope;
 pub(crate) use scope::{Granule, NodeSet, Tree};
+
+/// Which request is refused if one for more nodes closes a cycle of waits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[doc(hidden)]
+pub enum Refused {
+    /// The one that closes the cycle.
+    Itself,
+    /// The one for which it waits. If that one has locked nothing yet, it is not refused either: it
+    /// goes to the end of its queues.
+    Another,
+}

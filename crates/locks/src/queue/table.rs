@@ -807,6 +807,26 @@ impl<K: Clone + Default + Eq + Hash, M: Default> LockTable<K, M> {
         served
     }
 
+    /// Moves the waiting first request of a member to the end of its queues: withdraws it, and makes
+    /// it again. Returns whether it is granted then, and the members that are served.
+    pub(crate) fn ask_again(&mut self, member: MemberNumber) -> (bool, Served) {
+        let account = self.members.get(member);
+        let asks = account.and_then(|account| account.asks.as_deref());
+        debug_assert!(asks.is_some_and(|asks| asks.held_before == 0));
+        let parts = asks.into_iter().flat_map(|asks| &asks.parts);
+        let waiting = parts.filter(|part| part.state != PartState::Granted);
+        let waiting = waiting.map(|part| (part.id, part.wanted));
+        let granted = account.into_iter().flat_map(|account| &account.held);
+        let granted = granted.filter_map(|id| Some((*id, self.things.get(*id)?.rights(member))));
+        let set = waiting.chain(granted).filter_map(|(id, rights)| {
+            let entry = self.things.entries.get(id)?;
+            Some((entry.key().clone(), rights))
+        });
+        let mut set: Vec<_> = set.collect();
+        let served = self.withdraw(member);
+        (self.ask(member, &mut set), served)
+    }
+
     /// Ends a member. Returns what its lock type keeps of it, to read the end from, and the members
     /// that are served then. Its memory may be that of the next member.
     pub(crate) fn dismiss(&mut self, member: MemberNumber) -> Option<(&mut M, Served)> {

@@ -186,7 +186,7 @@ impl LockState {
         }
     }
 
-    /// Returns the error of the member that closed a cycle, and records it.
+    /// Returns the error of the first member of a cycle, which is refused, and records it.
     pub(super) fn deadlock(&mut self, cycle: Vec<Link<Granule>>) -> LockError {
         let nodes = self.nodes.get_or_insert_default();
         let mode = |rights: Rights| (rights != Rights::NONE).then(|| rights.mode());

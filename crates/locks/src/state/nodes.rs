@@ -10,7 +10,7 @@
 
 use super::*;
 use crate::last::Last;
-use crate::node::{Deadlock, RefusedDeadlock, Tree};
+use crate::node::{Deadlock, Refused, RefusedDeadlock, Tree};
 use crate::queue::{Link, LockTable, MemberNumber};
 use crate::request::Requester;
 use crate::steps::step;
@@ -225,6 +225,7 @@ impl LockState {
         how: HowToWait,
         request: MakeRequest<'_>,
         clock: &Clock,
+        refused: Refused,
     ) -> Result<Requested, LockError> {
         let id = grant.id();
         if let Some(held) = self
@@ -280,10 +281,22 @@ impl LockState {
         let wait = self.next_id().number;
         let waiter = LockWaiter::for_nodes(number, wait, request, self.now);
         let waits = self.wait_for_nodes(waiter);
-        if let Some(cycle) = self.cycle_of(number) {
+        while let Some(mut cycle) = self.cycle_of(number) {
+            if refused == Refused::Another {
+                cycle.rotate_left(1);
+                if self.goes_behind(cycle[0].member) {
+                    continue;
+                }
+            }
+            let refused = cycle[0].member;
             let error = self.deadlock(cycle);
-            self.refuse(number);
-            return Err(error);
+            match self.refuse(refused).filter(|_| refused != number) {
+                Some(request) => {
+                    let answer = AfterUnlock::Answer(request, Err(Box::new(error)));
+                    self.outbox.push(answer);
+                }
+                None => return Err(error),
+            }
         }
         Ok(Requested::Waits(waits))
     }
@@ -292,15 +305,28 @@ impl LockState {
         self.nodes.as_ref()?.table.cycle(number)
     }
 
-    /// Withdraws the request of a member that is refused before it has waited.
-    fn refuse(&mut self, number: MemberNumber) {
+    /// Moves the first request of a member to the end of its queues: it has nothing that others
+    /// need, so it need not be refused. Returns whether the member waits with its first request.
+    fn goes_behind(&mut self, number: MemberNumber) -> bool {
         let nodes = self.nodes.get_or_insert_default();
-        let member = nodes.table.member_mut(number);
-        if let Some(refused) = member.and_then(|member| member.asking.take()) {
-            nodes.waiting -= 1;
-            self.record_wait(&refused, TimelineOutcome::Deadlock);
-            self.stop_asking(number);
+        let member = nodes.table.member(number);
+        if member.is_none_or(|member| member.hold.is_granted() || member.asking.is_none()) {
+            return false;
         }
+        let (granted, served) = nodes.table.ask_again(number);
+        self.grant_served(served);
+        if granted && let Some(waiter) = self.stop_waiting(number) {
+            self.grant_waiter(waiter);
+        }
+        true
+    }
+
+    /// Withdraws the request of a member that is refused, and returns it.
+    fn refuse(&mut self, number: MemberNumber) -> Option<Arc<dyn Waiting>> {
+        let refused = self.stop_waiting(number)?;
+        self.observe_failure(&refused, 1, TimelineOutcome::Deadlock);
+        self.stop_asking(number);
+        Some(refused.request)
     }
 
     /// Locks the ancestors that the nodes of a new member got while it waited. Then no other owner

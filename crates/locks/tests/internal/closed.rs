@@ -4,7 +4,7 @@ use std::panic::Location;
 use std::thread;
 use std::time::Duration;
 
-use doclock_locks::internal::{Requester, Tree, blocking};
+use doclock_locks::internal::{Refused, Requester, Tree, blocking};
 use doclock_locks::node::Scope;
 use doclock_locks::time::ManualClock;
 use doclock_locks::{
@@ -200,7 +200,7 @@ fn a_closed_lock_lets_no_request_for_nodes_in_beside_a_holder_of_others() {
     let refused = lock.request("ben").options(options.clone()).wait();
     assert_eq!(holder_named(&refused.unwrap_err()), "ann");
     let (thread, more) = (WaiterKind::Thread, nodes("c"));
-    blocking(lock.extend_nodes(thread, held, &options, &more, &Flat)).unwrap();
+    blocking(lock.extend_nodes(thread, held, &options, &more, &Flat, Refused::Itself)).unwrap();
     clock.advance(SECOND);
     lock.leave_grant(held.id());
     clock.advance(SECOND);

@@ -7,7 +7,7 @@ use std::task::{Context, Waker};
 
 use super::*;
 use crate::id::NodeId;
-use crate::node::{Scope, Tree};
+use crate::node::{Refused, Scope, Tree};
 use crate::queue::LockMode;
 use crate::steps::counter::counted;
 use crate::wait::WaiterKind;
@@ -59,12 +59,7 @@ fn request(lock: &FifoLock, thread: u64, nodes: &[String]) -> Requested {
 }
 
 fn extend(lock: &FifoLock, grant: Grant, node: &str) -> Requested {
-    let (lock, scope) = (lock.clone(), Scope::new().write(node));
-    Box::pin(async move {
-        let options = AcquireOptions::new().no_timeout();
-        let asked = lock.extend_nodes(WaiterKind::Task, grant, &options, &scope, &Flat);
-        asked.await
-    })
+    asks_for_more(lock, grant, Scope::new().write(node), Refused::Itself)
 }
 
 /// Checks the steps of the tenth, the hundredth and the thousandth.
@@ -256,13 +251,17 @@ fn waits(lock: &FifoLock, owner: &'static str, scope: Scope) -> Requested {
     request
 }
 
-fn extends(lock: &FifoLock, grant: Grant, scope: Scope) -> Requested {
+fn asks_for_more(lock: &FifoLock, grant: Grant, scope: Scope, refused: Refused) -> Requested {
     let lock = lock.clone();
-    let mut request: Requested = Box::pin(async move {
+    Box::pin(async move {
         let options = AcquireOptions::new().no_timeout();
-        let asked = lock.extend_nodes(WaiterKind::Task, grant, &options, &scope, &Flat);
+        let asked = lock.extend_nodes(WaiterKind::Task, grant, &options, &scope, &Flat, refused);
         asked.await
-    });
+    })
+}
+
+fn extends(lock: &FifoLock, grant: Grant, scope: Scope) -> Requested {
+    let mut request = asks_for_more(lock, grant, scope, Refused::Itself);
     assert!(polled(&mut request).0.is_none());
     request
 }
@@ -487,4 +486,112 @@ fn a_hold_that_is_not_measured_is_listed_until_it_ends() {
         lock.leave_grant(grant.id());
     }
     assert_eq!(listed(), []);
+}
+
+/// The owners of the cycle for which a request that waits was refused, beginning with its own.
+fn refused_cycle(mut request: Requested) -> Vec<String> {
+    let polled = request
+        .as_mut()
+        .poll(&mut Context::from_waker(Waker::noop()));
+    let std::task::Poll::Ready(Err(LockError::Deadlock(cycle))) = polled else {
+        panic!("{polled:?}");
+    };
+    let links = cycle.links.iter();
+    links.map(|link| link.owner_id.to_string()).collect()
+}
+
+/// Ann has `a`, Bob `b` and Cat `c`, and the other two wait for `a`.
+#[test]
+fn node_locks_04_a_request_that_refuses_others_breaks_each_cycle_that_it_closes() {
+    let lock = FifoLock::new();
+    let [ann, bob, cat] = [("ann", "a"), ("bob", "b"), ("cat", "c")]
+        .map(|(owner, node)| takes(&lock, owner, Scope::new().write(node)));
+    let bob_waits = extends(&lock, bob, Scope::new().write("a"));
+    let cat_waits = extends(&lock, cat, Scope::new().write("a"));
+    let both = Scope::new().write("b").write("c");
+    let mut request = asks_for_more(&lock, ann, both, Refused::Another);
+    assert!(polled(&mut request).0.is_none());
+    assert_eq!(refused_cycle(bob_waits), ["bob", "ann"]);
+    assert_eq!(refused_cycle(cat_waits), ["cat", "ann"]);
+    // The others keep what they had.
+    lock.leave_grant(bob.id());
+    assert!(polled(&mut request).0.is_none());
+    lock.leave_grant(cat.id());
+    assert!(polled(&mut request).0.is_some());
+    let [_, nodes] = lock.request_stats();
+    assert_eq!((nodes.waiting, nodes.holders), (0, 1));
+}
+
+/// Ann waits only for Bob's place in the queue of a node that Cat shares.
+#[test]
+fn node_locks_04_a_request_that_refuses_what_is_before_it_in_a_queue_is_granted_at_once() {
+    let lock = FifoLock::new();
+    let ann = takes(&lock, "ann", Scope::new().write("a"));
+    let bob = takes(&lock, "bob", Scope::new().write("b"));
+    takes(&lock, "cat", Scope::new().read("c"));
+    let bob_waits = extends(&lock, bob, Scope::new().write("a").write("c"));
+    let mut request = asks_for_more(&lock, ann, Scope::new().read("c"), Refused::Another);
+    // The answer is there when the request would begin to wait.
+    let granted = polled(&mut request).0;
+    assert!(granted.is_some() || polled(&mut request).0.is_some());
+    assert_eq!(refused_cycle(bob_waits), ["bob", "ann"]);
+}
+
+/// Bob waits for Cat, who waits for Ann, who waits for Bob.
+#[test]
+fn node_locks_04_a_request_that_refuses_others_goes_before_the_next_of_its_cycle() {
+    let lock = FifoLock::new();
+    let [ann, bob, cat] = [("ann", "a"), ("bob", "b"), ("cat", "c")]
+        .map(|(owner, node)| takes(&lock, owner, Scope::new().write(node)));
+    let bob_waits = extends(&lock, bob, Scope::new().write("c"));
+    let mut cat_waits = extends(&lock, cat, Scope::new().write("a"));
+    let mut request = asks_for_more(&lock, ann, Scope::new().write("b"), Refused::Another);
+    assert!(polled(&mut request).0.is_none());
+    assert!(polled(&mut cat_waits).0.is_none());
+    assert_eq!(refused_cycle(bob_waits), ["bob", "cat", "ann"]);
+    lock.leave_grant(bob.id());
+    assert!(polled(&mut request).0.is_some());
+}
+
+/// Cat has nothing, but stands before Ann in the queue of `b`, and waits for Ann.
+#[test]
+fn node_locks_04_a_first_request_is_not_refused_but_goes_behind() {
+    let lock = FifoLock::new();
+    let [ann, bob] = [("ann", "a"), ("bob", "b")]
+        .map(|(owner, node)| takes(&lock, owner, Scope::new().write(node)));
+    let mut cat = waits(&lock, "cat", Scope::new().write("a").write("b").read("d"));
+    let mut dan = waits(&lock, "dan", Scope::new().write("d"));
+    let mut request = asks_for_more(&lock, ann, Scope::new().write("b"), Refused::Another);
+    assert!(polled(&mut request).0.is_none());
+    lock.leave_grant(bob.id());
+    assert!(polled(&mut request).0.is_some());
+    assert!(polled(&mut cat).0.is_none());
+    lock.leave_grant(ann.id());
+    // Dan asked for `d` before Cat did again.
+    assert!(polled(&mut cat).0.is_none());
+    let dan = polled(&mut dan).0.unwrap();
+    lock.leave_grant(dan.id());
+    let cat = polled(&mut cat).0.unwrap();
+    assert_eq!(lock.request_stats()[1].total_deadlocks, 0);
+    lock.leave_grant(cat.id());
+    let [_, nodes] = lock.request_stats();
+    assert_eq!((nodes.waiting, nodes.holders, nodes.entries), (0, 0, 0));
+}
+
+/// Cat has got `b` of her request, and waits for `a`.
+#[test]
+fn node_locks_04_a_first_request_that_is_granted_in_part_goes_behind() {
+    let lock = FifoLock::new();
+    let [ann, bob] = [("ann", "a"), ("bob", "b")]
+        .map(|(owner, node)| takes(&lock, owner, Scope::new().write(node)));
+    let mut cat = waits(&lock, "cat", Scope::new().write("a").write("b"));
+    lock.leave_grant(bob.id());
+    let mut request = asks_for_more(&lock, ann, Scope::new().write("b"), Refused::Another);
+    assert!(polled(&mut request).0.is_some());
+    assert!(polled(&mut cat).0.is_none());
+    lock.leave_grant(ann.id());
+    let cat = polled(&mut cat).0.unwrap();
+    lock.leave_grant(cat.id());
+    let [_, nodes] = lock.request_stats();
+    assert_eq!((nodes.waiting, nodes.holders, nodes.entries), (0, 0, 0));
 }

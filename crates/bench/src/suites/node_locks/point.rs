@@ -42,7 +42,7 @@ const ABOUT: &str = "\
    sorted        one by one, the smallest first, so no request can deadlock
    whole         the global lock instead of keys
    The counts are sums of all rounds. A timeout (1 s) would be an undetected cycle, or starvation.
-   Longest: from beginning to asking for the first key to release, with all that was tried again.";
+   Longest and median: from asking for the first key to release, with all that was tried again.";
 
 /// Locks on keys.
 trait Subject: Sync {
@@ -71,7 +71,8 @@ struct Tally {
     keys: u64,
     refused: u64,
     timeouts: u64,
-    longest: Duration,
+    /// How long each transaction took, in nanoseconds.
+    times: Vec<u32>,
 }
 
 struct Trial {
@@ -89,6 +90,7 @@ struct Row {
     locks_per_second: f64,
     deadlocks: u64,
     timeouts: u64,
+    median_us: f64,
     longest_ms: f64,
 }
 
@@ -98,8 +100,16 @@ pub fn run(rounds: usize, report: &Report) -> Result {
     report.text(ABOUT)?;
     for (case, least) in CASES {
         report.text(&format!(
-            "\n{:12} {:24} {:>9} {:>17} {:>9} {:>9} {:>8} {:>10}",
-            case, "subject", "txn/s", "min..max", "locks/s", "deadlocks", "timeouts", "longest ms"
+            "\n{:12} {:24} {:>9} {:>17} {:>9} {:>9} {:>8} {:>10} {:>10}",
+            case,
+            "subject",
+            "txn/s",
+            "min..max",
+            "locks/s",
+            "deadlocks",
+            "timeouts",
+            "median us",
+            "longest ms"
         ))?;
         let mut subjects = subjects()?;
         let found = take_turns(rounds, &mut subjects, |round, subject| {
@@ -121,7 +131,11 @@ fn row(case: &'static str, subject: &'static str, trials: &[Trial], report: &Rep
     };
     let rate = per_second(|tally| tally.done);
     let sum = |count: fn(&Tally) -> u64| trials.iter().map(|trial| count(&trial.tally)).sum();
-    let longest = trials.iter().map(|trial| trial.tally.longest).max();
+    let times = trials.iter().flat_map(|trial| &trial.tally.times);
+    let mut times: Vec<_> = times.map(|&nanos| f64::from(nanos)).collect();
+    times.sort_unstable_by(f64::total_cmp);
+    let median = times.get(times.len() / 2).copied().unwrap_or_default();
+    let longest = times.last().copied().unwrap_or_default();
     let row = Row {
         suite: SUITE,
         case,
@@ -131,16 +145,18 @@ fn row(case: &'static str, subject: &'static str, trials: &[Trial], report: &Rep
         locks_per_second: rounded(per_second(|tally| tally.keys).median, 1),
         deadlocks: sum(|tally| tally.refused),
         timeouts: sum(|tally| tally.timeouts),
-        longest_ms: rounded(longest.unwrap_or_default().as_secs_f64() * 1e3, 1),
+        median_us: rounded(median / 1e3, 1),
+        longest_ms: rounded(longest / 1e6, 1),
     };
     let line = format!(
-        "{:12} {subject:24} {:>7.1} k {:>17} {:>7.0} k {:>9} {:>8} {:>10.1}",
+        "{:12} {subject:24} {:>7.1} k {:>17} {:>7.0} k {:>9} {:>8} {:>10.1} {:>10.1}",
         "",
         row.value / 1e3,
         format!("{:.1}..{:.1} k", rate.min / 1e3, rate.max / 1e3),
         row.locks_per_second / 1e3,
         row.deadlocks,
         row.timeouts,
+        row.median_us,
         row.longest_ms,
     );
     report.row(&row, &line)
@@ -286,7 +302,7 @@ fn trial(subject: &dyn Subject, least: usize, round: u64) -> Result<Trial> {
         tally.keys += one.keys;
         tally.refused += one.refused;
         tally.timeouts += one.timeouts;
-        tally.longest = tally.longest.max(one.longest);
+        tally.times.extend(one.times);
     }
     let counted: u64 = counters.iter().map(|key| key.load(Ordering::Relaxed)).sum();
     if counted != tally.keys {
@@ -336,7 +352,8 @@ impl Client<'_> {
             if let Err(Ended::Failed(error)) = outcome {
                 return Err(error);
             }
-            tally.longest = tally.longest.max(begun.elapsed());
+            let time = u32::try_from(begun.elapsed().as_nanos());
+            tally.times.push(time.unwrap_or(u32::MAX));
         }
         Ok(tally)
     }
