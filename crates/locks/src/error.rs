@@ -42,8 +42,8 @@ pub enum LockError {
         /// The queue bound.
         bound: usize,
     },
-    /// A request for more nodes would have closed a cycle of waits; or one of a transaction that has
-    /// its turn in `retry` did, and waits for this one. The owner keeps its earlier nodes, and may
+    /// A request for more nodes would have closed a cycle of waits; or one of a transaction in its
+    /// turn (`retry`) closed it, and waits for this one. The owner keeps its earlier nodes, and may
     /// retry after it has released them.
     #[error("deadlock: {0}")]
     Deadlock(Box<Deadlock>),

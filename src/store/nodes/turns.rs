@@ -1,4 +1,4 @@
-//! Turns of transactions that are retried: after a refused request for nodes, they run one at a time.
+//! Turns: after a refused request for nodes, transactions that are retried run one at a time.
 
 use std::cell::RefCell;
 use std::mem;

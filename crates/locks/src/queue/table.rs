@@ -807,7 +807,7 @@ impl<K: Clone + Default + Eq + Hash, M: Default> LockTable<K, M> {
         served
     }
 
-    /// Moves the waiting first request of a member to the end of its queues: withdraws it, and makes
+    /// Moves the waiting first request of a member to the end of its queues: withdraws it and makes
     /// it again. Returns whether it is granted then, and the members that are served.
     pub(crate) fn ask_again(&mut self, member: MemberNumber) -> (bool, Served) {
         let account = self.members.get(member);

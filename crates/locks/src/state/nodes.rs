@@ -309,14 +309,21 @@ impl LockState {
     /// need, so it need not be refused. Returns whether the member waits with its first request.
     fn goes_behind(&mut self, number: MemberNumber) -> bool {
         let nodes = self.nodes.get_or_insert_default();
-        let member = nodes.table.member(number);
-        if member.is_none_or(|member| member.hold.is_granted() || member.asking.is_none()) {
+        let first = nodes.table.member(number);
+        let first = first.filter(|member| !member.hold.is_granted());
+        let Some(asking) = first.and_then(|member| member.asking.as_ref()) else {
             return false;
-        }
+        };
+        let waiting_at = asking.position_at(None);
         let (granted, served) = nodes.table.ask_again(number);
         self.grant_served(served);
-        if granted && let Some(waiter) = self.stop_waiting(number) {
-            self.grant_waiter(waiter);
+        if granted {
+            self.grant_served([number]);
+        } else if self.had_limits {
+            // Holders delay it that did not before.
+            let due = self.due_for(waiting_at);
+            let look = due.and_then(|due| self.look_no_later_than(due));
+            self.outbox.extend(look.map(AfterUnlock::Look));
         }
         true
     }

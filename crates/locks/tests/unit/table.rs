@@ -14,6 +14,8 @@ const MEMBERS: u64 = 8;
 enum Call {
     Ask(MemberNumber, Vec<(u8, LockMode)>),
     Withdraw(MemberNumber),
+    /// Only of a first request.
+    AskAgain(MemberNumber),
     Dismiss(MemberNumber),
 }
 
@@ -40,6 +42,7 @@ fn calls() -> impl Strategy<Value = Vec<Call>> {
             prop_oneof![
                 6 => (member.clone(), set).prop_map(|(member, set)| Call::Ask(member, set)),
                 1 => member.clone().prop_map(Call::Withdraw),
+                1 => member.clone().prop_map(Call::AskAgain),
                 ends => member.prop_map(Call::Dismiss),
             ],
             1..60,
@@ -117,6 +120,27 @@ impl Model {
                 self.set(member, part.key, part.before);
             }
         }
+        self.settle();
+    }
+
+    /// Whether a member waits that had nothing before.
+    fn waits_first(&self, member: MemberNumber) -> bool {
+        let mut asks = self.asks.iter();
+        let parts = asks.find(|ask| ask.0 == member).map(|ask| &ask.1);
+        parts.is_some_and(|parts| {
+            let granted = parts.iter().filter(|part| part.granted).count();
+            let held = self.holders.iter().filter(|holder| holder.0 == member);
+            parts.iter().all(|part| part.before == Rights::NONE) && held.count() == granted
+        })
+    }
+
+    fn ask_again(&mut self, member: MemberNumber) {
+        let asks = self.asks.iter();
+        let mut again: Vec<_> = asks.filter(|ask| ask.0 == member).cloned().collect();
+        self.withdraw(member);
+        let parts = again.iter_mut().flat_map(|ask| &mut ask.1);
+        parts.for_each(|part| part.granted = false);
+        self.asks.append(&mut again);
         self.settle();
     }
 
@@ -372,6 +396,22 @@ proptest! {
                         prop_assert_eq!(served.contains(&other), expected);
                     }
                 }
+                Call::AskAgain(member) if model.waits_first(member) => {
+                    let waited: Vec<_> = (0..MEMBERS).filter(|&member| model.waits(member)).collect();
+                    let (granted, served) = table.ask_again(member);
+                    let mut withdrawn = model.clone();
+                    withdrawn.withdraw(member);
+                    model.ask_again(member);
+                    prop_assert_eq!(granted, !model.waits(member));
+                    prop_assert!(model.clone().comes_to_an_end(), "it closes a cycle");
+                    for other in waited {
+                        let expected = other != member && !withdrawn.waits(other);
+                        prop_assert_eq!(served.contains(&other), expected);
+                    }
+                    watched.extend(served);
+                    watched.extend(table.newly_delaying(member));
+                }
+                Call::AskAgain(_) => {}
                 Call::Dismiss(member) => {
                     let waited: Vec<_> = (0..MEMBERS).filter(|&member| model.waits(member)).collect();
                     let served = dismiss(&mut table, member);
