@@ -21,12 +21,14 @@ use crate::store::{LONGEST_PAUSE, Retrying};
 /// Threads that lock nodes step by step could refuse each other forever. So after a refused request
 /// for nodes ([`Deadlock`](crate::lock::LockError::Deadlock),
 /// [`UpgradeConflict`](crate::lock::LockError::UpgradeConflict)), the transactions of the store
-/// that run in `retry` take turns: the next 4,096 of them run one at a time, in FIFO order, and so
-/// does each one that was refused. A transaction waits for its turn before its first request for
-/// nodes, at most as long as that may wait, and not longer than 12.8 milliseconds. In its turn it
-/// is never refused. If it closes a cycle of waits, the request for which it waits is refused in
-/// its place; or one that has locked nothing yet lets it pass. A turn ends with the outermost
-/// `retry` of the thread, or if an attempt fails with another error. Tasks have no turns.
+/// that run in `retry` take turns: for a tenth of a second, they run one at a time, in FIFO order,
+/// and so does each one that was refused. A transaction waits for its turn before its first request
+/// for nodes, at most as long as that may wait, and not longer than 12.8 milliseconds. Then it runs
+/// beside the one that has the turn. In its turn, its requests for nodes of this store are never
+/// refused. If one closes a cycle of waits, the request for which it waits is refused in its place;
+/// or those that have locked nothing yet let it pass. A turn ends with the outermost `retry` of the
+/// thread, or if an attempt of that fails with another error. Tasks, and requests that are awaited,
+/// have no turns.
 ///
 /// After another error, the first retry runs at once. Before each further one the thread sleeps, 50
 /// microseconds at first and twice as long each time, up to 12.8 milliseconds. Each sleep lasts a
@@ -62,7 +64,7 @@ pub fn retry<T, E: CodedError>(
     for attempt in 1..attempts {
         match code() {
             Err(error) if error.retry() == Retry::Now => {
-                if !retrying.waits_for_turn_next() {
+                if !retrying.needs_no_pause() {
                     pause_after(attempt);
                 }
             }

@@ -195,3 +195,27 @@ proptest! {
         prop_assert_eq!(&plain(&editor), &expected);
     }
 }
+
+/// As in ProseMirror: a mark that was left out excludes no other.
+#[test]
+fn marks_07_new_marks_of_a_node_exclude_each_other_as_if_they_were_added_in_order() {
+    let cases = [
+        (["a b", "b c", "c a"], "c 0..2"),
+        (["a b", "b c", "c"], "a 0..2, c 0..2"),
+        (["a c", "b c", "c a"], "a 0..2, b 0..2"),
+        (["a b c", "b a", "c"], "b 0..2, c 0..2"),
+    ];
+    for (excludes, expected) in cases {
+        let marks_of_schema = ["a", "b", "c"].into_iter().zip(excludes);
+        let kinds: Map<String, Value> = marks_of_schema
+            .map(|(kind, excludes)| (kind.to_owned(), json!({"excludes": excludes})))
+            .collect();
+        let editor = editor_with(
+            json!({"nodes": {"text": {}}, "marks": kinds}),
+            text_node("text", "xy").with_id("t"),
+        );
+        let new = ["a", "b", "c"].map(|kind| Mark::new(kind, 0..2));
+        run(&editor, set_marks(new).on("t"));
+        assert_eq!(marks(&editor, "t"), expected, "{excludes:?}");
+    }
+}

@@ -221,7 +221,7 @@ impl<'s> MarkRules<'s> {
     }
 
     /// New marks in place of all of a node but those of leaves for which the new ones have no leaf.
-    /// Of new marks, one of which excludes the other, the other is left out.
+    /// Of new marks, those stay that would if they were added one after the other.
     ///
     /// # Errors
     ///
@@ -243,45 +243,67 @@ impl<'s> MarkRules<'s> {
         Ok(set)
     }
 
-    /// The parts of marks that no other of them excludes. Of marks of which each excludes the
-    /// other, the one that comes later stays. Marks of one kind stay together.
+    /// The parts of marks that stay if they are added one after the other. One that is added takes
+    /// away those that it excludes. Where there is one that excludes it, and which it does not
+    /// exclude, it is not added. Marks of one kind stay together.
     fn without_excluded(self, marks: Vec<&Mark>) -> Vec<Mark> {
         let kinds: BTreeSet<&str> = marks.iter().map(|mark| &*mark.kind).collect();
         // Of kinds that the schema does not have, there can be any number. They are refused later.
         let known = |kind: &&str| self.0.is_some_and(|schema| schema.has_mark(kind));
         let kinds: Vec<&str> = kinds.into_iter().filter(known).collect();
-        let excluded_by = |one: &str, is_mutual: bool| -> Vec<usize> {
+        let others = |one: &str, are: &dyn Fn(&str) -> bool| -> Vec<usize> {
             steps(kinds.len());
-            let others = kinds.iter().enumerate().filter(|(_, other)| {
-                let excludes = one != **other && self.excludes(one, other);
-                excludes && self.excludes(other, one) == is_mutual
-            });
+            let others = kinds.iter().enumerate();
+            let others = others.filter(|(_, other)| one != **other && are(other));
             others.map(|(nth, _)| nth).collect()
         };
-        let [alone, mutually] = [false, true].map(|is_mutual| -> Vec<Vec<usize>> {
-            kinds
-                .iter()
-                .map(|kind| excluded_by(kind, is_mutual))
-                .collect()
+        let excluded = kinds
+            .iter()
+            .map(|kind| others(kind, &|other| self.excludes(kind, other)));
+        let excluded: Vec<_> = excluded.collect();
+        let alone = kinds.iter().map(|kind| {
+            others(kind, &|other| {
+                self.excludes(other, kind) && !self.excludes(kind, other)
+            })
         });
-        // For each kind, the characters that may not have it.
-        let mut excluded: Vec<Ranges> = kinds.iter().map(|_| Ranges::default()).collect();
+        let excluding_alone: Vec<_> = alone.collect();
         let number = |mark: &Mark| kinds.binary_search(&&*mark.kind).ok();
-        for mark in &marks {
-            for &kind in number(mark).map_or(&[][..], |own| &alone[own]) {
-                excluded[kind].add(mark.bounds());
-            }
-        }
+        // The characters that have each kind when a mark is added.
+        let mut present: Vec<Ranges> = kinds.iter().map(|_| Ranges::default()).collect();
+        let added: Vec<Vec<Range<usize>>> = marks
+            .iter()
+            .map(|mark| {
+                let mut parts = vec![mark.bounds()];
+                let Some(own) = number(mark) else {
+                    return parts;
+                };
+                for &kind in &excluding_alone[own] {
+                    let rest = parts.into_iter();
+                    parts = rest.flat_map(|part| present[kind].rest_of(part)).collect();
+                }
+                for part in &parts {
+                    for &kind in &excluded[own] {
+                        present[kind].remove(part.clone());
+                    }
+                    present[own].add(part.clone());
+                }
+                parts
+            })
+            .collect();
+        // Later marks took these characters away from each kind.
+        let mut taken: Vec<Ranges> = kinds.iter().map(|_| Ranges::default()).collect();
         let mut left = Vec::with_capacity(marks.len());
-        for mark in marks.into_iter().rev() {
+        for (mark, parts) in marks.into_iter().zip(added).rev() {
             let Some(own) = number(mark) else {
                 left.push(mark.clone());
                 continue;
             };
-            let rest = excluded[own].rest_of(mark.bounds());
-            left.extend(rest.map(|part| mark.over(part)));
-            for &kind in &mutually[own] {
-                excluded[kind].add(mark.bounds());
+            for part in parts {
+                let rest = taken[own].rest_of(part.clone());
+                left.extend(rest.map(|part| mark.over(part)));
+                for &kind in &excluded[own] {
+                    taken[kind].add(part.clone());
+                }
             }
         }
         left

@@ -230,6 +230,7 @@ impl AcquireOptions {
         let limit = self.wait.unwrap_or(of_lock);
         Self {
             cancel: self.cancel.clone(),
+            queue_bound: self.queue_bound,
             ..Self::new().timeout(limit.map_or(longest, |limit| limit.min(longest)))
         }
     }

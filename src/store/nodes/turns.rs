@@ -1,10 +1,9 @@
 //! Turns: after a refused request for nodes, transactions that are retried run one at a time.
 
 use std::cell::RefCell;
-use std::mem;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
 
 use crate::id::OwnerId;
 use crate::lock::{
@@ -16,17 +15,18 @@ use crate::store::DataStore;
 #[derive(Debug)]
 pub(in crate::store) struct Turns {
     lock: FifoLock,
-    /// How many transactions still have turns after the last refusal.
-    left: AtomicU32,
+    made: Instant,
+    /// Until when transactions have turns, in microseconds since this was made.
+    until: AtomicU64,
     _named: LockName,
 }
 
 impl Turns {
-    /// How many transactions have turns after a refusal.
+    /// How long transactions have turns after a refusal.
     ///
     /// Where transactions always refuse each other, most of them are in turns. Where they rarely
-    /// do, turns end within a tenth of a second.
-    const AFTER_REFUSAL: u32 = 4096;
+    /// do, turns end soon.
+    const AFTER_REFUSAL: Duration = Duration::from_millis(100);
 
     fn of(store: &DataStore) -> Self {
         // By the system's clock: the pauses between attempts are, too.
@@ -35,27 +35,35 @@ impl Turns {
         Self {
             _named: lock.primitive().named(name.into()),
             lock,
-            left: AtomicU32::new(0),
+            made: Instant::now(),
+            until: AtomicU64::new(0),
         }
     }
 
-    /// Waits for a turn. `None` if it took too long, or the transaction needs none.
+    fn are_taken(&self) -> bool {
+        let until = self.until.load(Ordering::Relaxed);
+        until > 0 && self.made.elapsed() < Duration::from_micros(until)
+    }
+
+    fn begin(&self) {
+        let until = self.made.elapsed() + Self::AFTER_REFUSAL;
+        let until = u64::try_from(until.as_micros()).unwrap_or(u64::MAX);
+        self.until.fetch_max(until, Ordering::Relaxed);
+    }
+
+    /// Waits for a turn. `None` if that took too long, or the transaction needs none.
     fn wait(
         &self,
         was_refused: bool,
         owner: &OwnerId,
         options: AcquireOptions,
     ) -> Option<LockGuard> {
-        let left = || self.left.load(Ordering::Relaxed);
-        if left() == 0 && !was_refused {
+        let needs_turn = || was_refused || self.are_taken();
+        if !needs_turn() {
             return None;
         }
         let turn = self.lock.request(owner.clone()).options(options).wait();
-        let turn = turn.ok()?;
-        // If a refusal sets it meanwhile, either value is right.
-        let left = left();
-        self.left.store(left.saturating_sub(1), Ordering::Relaxed);
-        (left > 0 || was_refused).then_some(turn)
+        turn.ok().filter(|_| needs_turn())
     }
 }
 
@@ -65,8 +73,10 @@ pub(crate) const LONGEST_PAUSE: Duration = Duration::from_micros(12_800);
 /// What a thread knows of the transaction that it retries.
 #[derive(Debug, Default)]
 struct Retried {
-    /// Whether a request was refused since it last waited for its turn.
-    was_refused: bool,
+    /// The turns of the store that refused a request since the transaction last had a turn.
+    refused_by: Option<Arc<Turns>>,
+    /// Whether an attempt ended without a pause since then.
+    is_next: bool,
     turn: Option<(Arc<Turns>, LockGuard)>,
 }
 
@@ -107,15 +117,24 @@ impl DataStore {
 
     #[cold]
     fn wait_for_turn_of_retried(&self, owner: &OwnerId, options: &AcquireOptions) {
-        let was_refused = retried(|it| mem::take(&mut it.was_refused)) == Some(true);
-        let turns = match was_refused {
-            true => Some(self.turns()),
-            false => self.turns_if_any(),
+        let refused_by = retried(|it| it.refused_by.clone()).flatten();
+        let Some(turns) = self.turns_if_any() else {
+            return;
         };
-        if let Some(turns) = turns {
-            let options = options.of_wait_before(self.0.lock.timeout(), LONGEST_PAUSE);
-            let turn = turns.wait(was_refused, owner, options);
-            retried(|it| it.turn = turn.map(|turn| (Arc::clone(turns), turn)));
+        let was_refused = refused_by.map(|it| Arc::ptr_eq(&it, turns));
+        if was_refused == Some(false) {
+            // It has only one turn, and needs that of the other store.
+            return;
+        }
+        let options = options.of_wait_before(self.0.lock.timeout(), LONGEST_PAUSE);
+        let turn = turns.wait(was_refused.is_some(), owner, options);
+        if let Some(turn) = turn {
+            retried(|it| {
+                *it = Retried {
+                    turn: Some((Arc::clone(turns), turn)),
+                    ..Retried::default()
+                }
+            });
         }
     }
 
@@ -133,9 +152,10 @@ impl DataStore {
 
     /// Notes that a request for nodes of the calling thread was refused.
     pub(super) fn note_refusal(&self, waits_as: WaiterKind) {
-        if waits_as == WaiterKind::Thread && retried(|it| it.was_refused = true).is_some() {
-            let left = &self.turns().left;
-            left.store(Turns::AFTER_REFUSAL, Ordering::Relaxed);
+        if waits_as == WaiterKind::Thread && retried(|_| ()).is_some() {
+            let turns = self.turns();
+            turns.begin();
+            drop(retried(|it| it.refused_by.replace(Arc::clone(turns))));
         }
     }
 
@@ -151,6 +171,15 @@ impl DataStore {
     pub(crate) fn waiting_for_turns(&self) -> usize {
         self.turns_if_any()
             .map_or(0, |turns| turns.lock.queue_length())
+    }
+
+    /// Lets time pass after the last refusal.
+    #[cfg(test)]
+    pub(crate) fn end_turns(&self) {
+        let turns = self.turns_if_any();
+        turns
+            .into_iter()
+            .for_each(|turns| turns.until.store(0, Ordering::Relaxed));
     }
 }
 
@@ -172,11 +201,16 @@ impl Retrying {
         Self { is_outermost }
     }
 
-    /// Returns whether the next attempt waits for its turn, because a request was refused in the
-    /// last one, which had none. If not, a turn ends now.
-    pub(crate) fn waits_for_turn_next(&self) -> bool {
-        let failed = retried(|it| (it.was_refused, it.turn.take()));
-        failed.is_some_and(|(was_refused, turn)| was_refused && turn.is_none())
+    /// Returns whether the next attempt begins without a pause: a request was refused in the last
+    /// one, which had no turn, so it waits for its turn. Otherwise, a turn ends, unless it is that
+    /// of code around this.
+    pub(crate) fn needs_no_pause(&self) -> bool {
+        let failed = |it: &mut Retried| {
+            let needs_no_pause = it.refused_by.is_some() && it.turn.is_none() && !it.is_next;
+            it.is_next = it.refused_by.is_some();
+            (needs_no_pause, it.turn.take_if(|_| self.is_outermost))
+        };
+        retried(failed).is_some_and(|(needs_no_pause, _)| needs_no_pause)
     }
 }
 

@@ -356,8 +356,8 @@ impl TransactionManager {
                     Err(error) if attempt < attempts && error.retry() == Retry::Now => {}
                     outcome => break outcome,
                 }
-                let has_turn = retrying.as_ref().map(Retrying::waits_for_turn_next);
-                if has_turn != Some(true) {
+                let needs_no_pause = retrying.as_ref().map(Retrying::needs_no_pause);
+                if needs_no_pause != Some(true) {
                     retry::pause_as(waits_as, attempt).await;
                 }
                 attempt += 1;

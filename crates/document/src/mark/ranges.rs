@@ -30,6 +30,22 @@ impl Ranges {
         self.0.insert(start, end);
     }
 
+    /// Takes the characters of a range out.
+    pub(crate) fn remove(&mut self, range: Range<usize>) {
+        step();
+        let Range { start, end } = range;
+        while start < end
+            && let Some((&first, &last)) = self.0.range(..end).next_back()
+            && last > start
+        {
+            step();
+            self.0.remove(&first);
+            let around = [first..start.max(first), end.min(last)..last];
+            let around = around.into_iter().filter(|part| !part.is_empty());
+            self.0.extend(around.map(|part| (part.start, part.end)));
+        }
+    }
+
     /// The parts of a range that are among these characters.
     pub(crate) fn within(&self, range: Range<usize>) -> impl Iterator<Item = Range<usize>> {
         step();

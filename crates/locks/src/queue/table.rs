@@ -11,7 +11,7 @@
 //! 2. On one thing, rights that exclude each other are granted in FIFO order, with one exception: a
 //!    member that already has rights there and requests more goes first, because the waiting
 //!    requests may wait for it. No member without rights overtakes another one without rights,
-//!    whether they exclude each other or not.
+//!    whether they exclude each other or not, unless that one [asks again](LockTable::ask_again).
 //! 3. A request waits only while some right that it requests is excluded by rights that others
 //!    have, or requested earlier.
 //! 4. There is no cycle of waiting members, once such a request is withdrawn.
@@ -20,7 +20,7 @@
 //! `docs/invariants/node-locks.md` has the reasons (N1 to N5).
 
 use std::cmp::Ordering;
-use std::collections::{HashMap, HashSet, VecDeque};
+use std::collections::{BTreeSet, HashMap, HashSet, VecDeque};
 use std::hash::{BuildHasher, Hash};
 
 use smallvec::SmallVec;
@@ -805,6 +805,17 @@ impl<K: Clone + Default + Eq + Hash, M: Default> LockTable<K, M> {
         self.leave_queues(member, *asks, &mut served);
         self.release(member, granted, &mut served);
         served
+    }
+
+    /// Returns the members whose requests are before that of a member in its queues, in the order
+    /// of their numbers.
+    pub(crate) fn queued_before(&self, member: MemberNumber) -> BTreeSet<MemberNumber> {
+        let parts = self.waiting_parts(member);
+        let before = parts.flat_map(|(part, _, entry)| {
+            let queued = entry.queued().take(entry.ahead_of(part.state));
+            queued.map(|queued| queued.member)
+        });
+        before.collect()
     }
 
     /// Moves the waiting first request of a member to the end of its queues: withdraws it and makes

@@ -284,7 +284,9 @@ impl LockState {
         while let Some(mut cycle) = self.cycle_of(number) {
             if refused == Refused::Another {
                 cycle.rotate_left(1);
-                if self.goes_behind(cycle[0].member) {
+                let next = cycle[0].member;
+                if self.is_first(next) {
+                    self.pass_first_requests(number, next);
                     continue;
                 }
             }
@@ -305,27 +307,40 @@ impl LockState {
         self.nodes.as_ref()?.table.cycle(number)
     }
 
-    /// Moves the first request of a member to the end of its queues: it has nothing that others
-    /// need, so it need not be refused. Returns whether the member waits with its first request.
-    fn goes_behind(&mut self, number: MemberNumber) -> bool {
+    /// Whether a member waits with its first request.
+    fn is_first(&self, number: MemberNumber) -> bool {
+        let member = self.member_of_number(number);
+        member.is_some_and(|member| !member.hold.is_granted() && member.asking.is_some())
+    }
+
+    /// Moves the first request for which a member waits, and those before it in its queues, to the
+    /// end of their queues, in their order. They have nothing that others need, so they need not be
+    /// refused.
+    fn pass_first_requests(&mut self, number: MemberNumber, first: MemberNumber) {
         let nodes = self.nodes.get_or_insert_default();
-        let first = nodes.table.member(number);
-        let first = first.filter(|member| !member.hold.is_granted());
-        let Some(asking) = first.and_then(|member| member.asking.as_ref()) else {
-            return false;
-        };
-        let waiting_at = asking.position_at(None);
-        let (granted, served) = nodes.table.ask_again(number);
-        self.grant_served(served);
-        if granted {
-            self.grant_served([number]);
-        } else if self.had_limits {
-            // Holders delay it that did not before.
-            let due = self.due_for(waiting_at);
-            let look = due.and_then(|due| self.look_no_later_than(due));
-            self.outbox.extend(look.map(AfterUnlock::Look));
+        let mut before = nodes.table.queued_before(number);
+        // It may also have a part of what it requested.
+        before.insert(first);
+        for number in before {
+            if !self.is_first(number) {
+                continue;
+            }
+            let nodes = self.nodes.get_or_insert_default();
+            let (granted, served) = nodes.table.ask_again(number);
+            self.grant_served(served);
+            if granted {
+                self.grant_served([number]);
+            } else if self.had_limits
+                && let Some(asking) = self
+                    .member_of_number(number)
+                    .and_then(|it| it.asking.as_ref())
+            {
+                // Holders delay it that did not before.
+                let due = self.due_for(asking.position_at(None));
+                let look = due.and_then(|due| self.look_no_later_than(due));
+                self.outbox.extend(look.map(AfterUnlock::Look));
+            }
         }
-        true
     }
 
     /// Withdraws the request of a member that is refused, and returns it.
@@ -524,7 +539,9 @@ impl LockState {
         let nodes = self.nodes.as_mut()?;
         let member = nodes.table.member_mut(number)?;
         let asking = member.asking.take()?;
-        member.waited_until = Some(self.now);
+        if asking.since < self.now {
+            member.waited_until = Some(self.now);
+        }
         nodes.waiting -= 1;
         Some(*asking)
     }

@@ -595,3 +595,34 @@ fn node_locks_04_a_first_request_that_is_granted_in_part_goes_behind() {
     let [_, nodes] = lock.request_stats();
     assert_eq!((nodes.waiting, nodes.holders, nodes.entries), (0, 0, 0));
 }
+
+/// Requests that have nothing wait for two nodes, one of which Ann has. Returns the steps in which
+/// Ann passes them.
+fn passed(count: usize) -> usize {
+    let lock = FifoLock::new();
+    let [ann, bob] = [("ann", "a"), ("bob", "b")]
+        .map(|(owner, node)| takes(&lock, owner, Scope::new().write(node)));
+    let mut waiting: Vec<_> = (0..count)
+        .map(|_| waits(&lock, "cat", Scope::new().write("a").write("b")))
+        .collect();
+    let mut request = asks_for_more(&lock, ann, Scope::new().write("b"), Refused::Another);
+    let (granted, steps) = polled(&mut request);
+    assert!(granted.is_none());
+    lock.leave_grant(bob.id());
+    assert!(polled(&mut request).0.is_some());
+    lock.leave_grant(ann.id());
+    for request in &mut waiting {
+        let granted = polled(request).0.unwrap();
+        lock.leave_grant(granted.id());
+    }
+    steps
+}
+
+#[test]
+fn node_locks_02_first_requests_that_go_behind_keep_their_order_at_the_cost_of_each() {
+    let steps = [10, 100, 1_000].map(passed);
+    println!("{steps:?} steps");
+    // Each place in a queue is found in logarithmic time.
+    let is_flat = |sizes: &[usize]| sizes[1] <= 20 * sizes[0];
+    assert!(steps.windows(2).all(is_flat), "{steps:?}");
+}
