@@ -8,7 +8,8 @@ use std::time::Instant;
 use super::*;
 use crate::dsl::{create, op, text_node};
 use crate::lock::{LockError, Scope, blocking};
-use crate::{DataStore, Draft, TransactionManager};
+use crate::time::ManualClock;
+use crate::{DataStore, Draft, StoreOptions, TransactionManager};
 
 #[test]
 fn pauses_grow_to_a_bound_and_differ() {
@@ -79,15 +80,16 @@ fn node_locks_04_after_a_refusal_transactions_have_turns_until_they_end() {
 
 #[test]
 fn node_locks_04_turns_end_when_no_transaction_was_refused_for_long() {
-    let store = DataStore::new();
-    let begun = Instant::now();
-    assert!(after_refusal(&store, || runs_in_turn(&store)));
-    while in_retry(|| runs_in_turn(&store)) {
-        thread::yield_now();
+    let clock = ManualClock::new();
+    let store = DataStore::with_options(StoreOptions::new().clock(clock.clock()));
+    let has_turn_after = |millis| {
+        clock.advance(Duration::from_millis(millis));
+        in_retry(|| runs_in_turn(&store))
+    };
+    for _ in 0..2 {
+        assert!(after_refusal(&store, || runs_in_turn(&store)));
+        assert_eq!([0, 99, 1].map(has_turn_after), [true, true, false]);
     }
-    let took = begun.elapsed();
-    assert!(took >= Duration::from_millis(100), "{took:?}");
-    assert!(after_refusal(&store, || runs_in_turn(&store)));
 }
 
 #[test]

@@ -3,19 +3,21 @@
 use std::cell::RefCell;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::id::OwnerId;
 use crate::lock::{
     AcquireOptions, FifoLock, LockGuard, LockName, Refused, Registrable, WaiterKind,
 };
 use crate::store::DataStore;
+use crate::time::{Clock, MonotonicTime};
 
 /// The turns of a store. A transaction holds the lock in its turn.
 #[derive(Debug)]
 pub(in crate::store) struct Turns {
     lock: FifoLock,
-    made: Instant,
+    clock: Clock,
+    made: MonotonicTime,
     /// Until when transactions have turns, in microseconds since this was made.
     until: AtomicU64,
     _named: LockName,
@@ -31,22 +33,24 @@ impl Turns {
     fn of(store: &DataStore) -> Self {
         // By the system's clock: the pauses between attempts are, too.
         let lock = FifoLock::new();
+        let clock = store.0.lock.clock().clone();
         let name = format!("turns of retries in {}", store.0.name);
         Self {
             _named: lock.primitive().named(name.into()),
             lock,
-            made: Instant::now(),
+            made: clock.now(),
+            clock,
             until: AtomicU64::new(0),
         }
     }
 
     fn are_taken(&self) -> bool {
         let until = self.until.load(Ordering::Relaxed);
-        until > 0 && self.made.elapsed() < Duration::from_micros(until)
+        until > 0 && self.clock.now() - self.made < Duration::from_micros(until)
     }
 
     fn begin(&self) {
-        let until = self.made.elapsed() + Self::AFTER_REFUSAL;
+        let until = (self.clock.now() - self.made).saturating_add(Self::AFTER_REFUSAL);
         let until = u64::try_from(until.as_micros()).unwrap_or(u64::MAX);
         self.until.fetch_max(until, Ordering::Relaxed);
     }
