@@ -337,9 +337,10 @@ impl NodeGuard {
     ///
     /// [`LockError`]. Locks held before stay held, unless the error is [`LockError::Revoked`]. A
     /// node that was moved during the wait may then be locked as well. A request that would wait
-    /// for a request that waits for this guard fails at once with [`LockError::Deadlock`]. If two
-    /// guards hold one node shared and both request it exclusively, it fails with
-    /// [`LockError::UpgradeConflict`].
+    /// for a request that waits for this guard fails at once with [`LockError::Deadlock`]. So does
+    /// one that waits, if a transaction that has its turn in [`retry`](crate::transaction::retry)
+    /// would wait for it. If two guards hold one node shared and both request it exclusively, it
+    /// fails with [`LockError::UpgradeConflict`].
     ///
     /// ```
     /// use doclock::{DataStore, lock::{LockMode, node::Scope}};
