@@ -37,8 +37,7 @@ impl LockState {
         let Some((owner, call_site)) = by else {
             // Now the holders delay the queue.
             let due = self.due(|_| false);
-            let look = due.and_then(|due| self.look_no_later_than(due));
-            self.outbox.extend(look.map(AfterUnlock::Look));
+            self.let_keeper_look(due);
             return self.grant_next(None);
         };
         let mut closed = LockHolder::default();

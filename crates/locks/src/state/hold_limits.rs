@@ -24,11 +24,15 @@ impl LockState {
 
     /// Lets the keeper look in time if requests wait for a new holder that has a limit.
     pub(super) fn watch_holder(&mut self, overdue: Overdue) {
-        if self.waiting() > 0
-            && let Some(deadline) = self.look_no_later_than(overdue.at)
-        {
-            self.outbox.push(AfterUnlock::Look(deadline));
+        if self.waiting() > 0 {
+            self.let_keeper_look(Some(overdue.at));
         }
+    }
+
+    /// Lets the keeper look in time, after the unlock. `None` for no time.
+    pub(super) fn let_keeper_look(&mut self, due: Option<Deadline>) {
+        let look = due.and_then(|due| self.look_no_later_than(due));
+        self.outbox.extend(look.map(AfterUnlock::Look));
     }
 
     /// Lets the keeper look no later than then. `None` if it does so anyway.

@@ -337,8 +337,7 @@ impl LockState {
             {
                 // Holders delay it that did not before.
                 let due = self.due_for(asking.position_at(None));
-                let look = due.and_then(|due| self.look_no_later_than(due));
-                self.outbox.extend(look.map(AfterUnlock::Look));
+                self.let_keeper_look(due);
             }
         }
     }
